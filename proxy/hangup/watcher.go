@@ -1,0 +1,28 @@
+package hangup
+
+import "sync/atomic"
+
+// Watcher learns from the kernel which clients have left. One serves all listeners.
+type Watcher struct {
+	closed atomic.Bool
+	poller
+}
+
+// NewWatcher makes a Watcher. Its goroutine starts with the first connection that the
+// kernel can watch.
+func NewWatcher() (*Watcher, error) {
+	w := new(Watcher)
+	if err := w.open(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Close ends the watching and waits for the goroutine. It must not be called from a
+// leave function. Connections stay usable; a client that leaves from now on is noticed
+// only by a failing Write. Background reads end with their Unwatch or Close.
+func (w *Watcher) Close() {
+	if !w.closed.Swap(true) {
+		w.shut()
+	}
+}
