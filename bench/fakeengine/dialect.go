@@ -1,0 +1,38 @@
+package fakeengine
+
+// dialect writes the answer of one API. Its methods are called in this order on the handler's goroutine.
+type dialect interface {
+	// open writes what goes out with the headers, before any token.
+	open(x *exchange)
+	// begin writes the first event of a choice; it comes with its first token.
+	begin(x *exchange, l *lane)
+	// token writes a piece; reason is not empty on the last one of the choice.
+	token(x *exchange, l *lane, p piece, reason string)
+	// finish ends a choice that has no token left to carry the reason.
+	finish(x *exchange, l *lane, reason string)
+	// close writes usage and the terminal event.
+	close(x *exchange)
+	// fail writes the in-stream error.
+	fail(x *exchange, message string)
+	// done writes the terminal marker and nothing else, where the dialect has such a thing.
+	done(x *exchange)
+	// body renders the whole answer.
+	body(x *exchange) []byte
+}
+
+// lane is one choice of an answer.
+type lane struct {
+	q        *sequence
+	index    int
+	sent     int // tokens written
+	began    bool
+	finished bool
+}
+
+func (e *Engine) dialectOf(x *exchange) dialect {
+	switch x.c.api {
+	case "chat":
+		return &chat{}
+	}
+	panic("BUG: no dialect for api=" + x.c.api)
+}
