@@ -60,10 +60,13 @@ func (b *bodyState) decode(in *inbox) (out []byte, err error) {
 }
 
 // Next returns the next bytes of the body, without their framing: everything
-// that one read brought, as one slice, valid until the next call. io.EOF means
-// that the body is complete; a body that ends before its framing says so is an
+// that one read brought, as one slice, valid until the next call or Finish.
+// io.EOF means that the body is complete; a body that ends before its framing says so is an
 // *Error of kind cut with io.ErrUnexpectedEOF in its chain.
 func (c *Call) Next(until time.Time) ([]byte, error) {
+	if c.fault == nil && !c.head.read {
+		panic("BUG: Next before ReadHead")
+	}
 	for c.fault == nil {
 		if !c.in.empty() && !c.body.done() {
 			out, err := c.body.decode(&c.in)
@@ -80,9 +83,6 @@ func (c *Call) Next(until time.Time) ([]byte, error) {
 				c.in.drop()
 			}
 			return nil, io.EOF
-		}
-		if !c.head.read {
-			panic("BUG: Next before ReadHead")
 		}
 		c.in.drop()
 		if err := c.receive(until); err != nil {

@@ -1,7 +1,6 @@
 package h1
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,7 +9,8 @@ import (
 // Call is one request and its answer on one connection. Every method but Abort
 // and Wake belongs to one goroutine, the owner. The order is Connect, Write,
 // ReadHead, Next until io.EOF, then Finish; Discard instead of Finish at any
-// point. A Call is not used again.
+// point. One of the two must be called, after errors and Abort too. A Call is
+// not used again and not pooled: a late Abort may still hold it.
 type Call struct {
 	Reused      bool          // the connection served a request before; false after a re-dial
 	Redialled   bool          // the reused connection was found closed, the request was sent again on a fresh one
@@ -41,9 +41,12 @@ func (c *Call) Connect(until time.Time) error {
 		return c.fault
 	}
 	if c.dial == nil {
+		if err := c.interrupted(); err != nil {
+			return c.keep(err)
+		}
 		if l := c.pool.get(); l != nil {
 			c.Reused = true
-			return c.adopt(l)
+			return c.keep(c.adopt(l))
 		}
 		c.startDial()
 	}
@@ -53,7 +56,7 @@ func (c *Call) Connect(until time.Time) error {
 func (c *Call) adopt(l *link) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over || c.aborted.Load() {
+	if c.aborted.Load() {
 		l.kill()
 		return ErrAborted
 	}
@@ -76,7 +79,9 @@ func (c *Call) Abort() {
 	if c.link != nil {
 		c.link.kill()
 	}
-	c.dropDial()
+	if c.dial != nil {
+		c.dial.drop()
+	}
 }
 
 // Wake makes the owner's current step, or else its next one, return ErrPaused
@@ -98,15 +103,10 @@ func (c *Call) Wake() {
 
 var longAgo = time.Unix(1, 0)
 
-// dropDial cancels a dial and closes what it brought. The caller holds mu.
-func (c *Call) dropDial() {
-	d := c.dial
-	if d == nil {
-		return
-	}
+// drop cancels a dial and closes what it brought. The caller holds the Call's mu.
+func (d *dial) drop() {
 	d.cancel()
 	d.nudge()
-	c.dial = nil
 	if d.link != nil {
 		d.link.kill()
 	}
@@ -157,7 +157,10 @@ func (c *Call) release() *link {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.link
-	c.dropDial()
+	if c.dial != nil {
+		c.dial.drop()
+		c.dial = nil
+	}
 	c.link = nil
 	c.over = true
 	c.out.drop()
@@ -216,6 +219,9 @@ func (c *Call) receive(until time.Time) error {
 		if n > 0 {
 			return nil // an error that came along comes again
 		}
+		if err == nil {
+			continue // in-memory connections may bring nothing
+		}
 		if !isDeadline(err) {
 			return c.broken(err)
 		}
@@ -231,14 +237,9 @@ func (c *Call) broken(err error) error {
 	if c.aborted.Load() {
 		return ErrAborted
 	}
-	if err == nil {
-		panic("BUG: a read of nothing without an error")
-	}
 	return err
 }
 
 func (c *Call) failure(kind, verb string, err error) error {
 	return &Error{Kind: kind, Verb: verb, Addr: c.pool.target.Addr, Err: cause(err)}
 }
-
-var _ net.Conn = (*underTLS)(nil)

@@ -22,28 +22,21 @@ type dial struct {
 
 // startDial begins to connect. The goroutine ends when connecting succeeds or
 // fails, or when cancel is called, which Abort, Discard and Finish do. A
-// connection that comes after that is closed here.
+// connection that comes after that is closed by the goroutine.
 func (c *Call) startDial() {
 	ctx, cancel := context.WithCancel(context.Background())
 	d := &dial{cancel: cancel, done: make(chan struct{}), poke: make(chan struct{}, 1)}
 	c.mu.Lock()
+	c.dial = d
 	if c.over || c.aborted.Load() {
-		d.err = ErrAborted
-		close(d.done)
-		cancel()
-	} else {
-		c.dial = d
+		cancel() // nobody else will
 	}
 	c.mu.Unlock()
-	if d.err != nil {
-		c.dial = nil
-		return
-	}
 	go func() {
 		began := time.Now()
 		l, err := c.pool.connect(ctx)
 		c.mu.Lock()
-		wanted := c.dial == d
+		wanted := c.dial == d && !c.aborted.Load()
 		if wanted {
 			d.link, d.err, d.took = l, err, time.Since(began)
 		}

@@ -142,6 +142,9 @@ func (c *Call) parseHead(h *fasthttp.ResponseHeader) (done bool, err error) {
 		if err != nil {
 			return false, c.malformed(headProblem(err))
 		}
+		if n != len(raw) {
+			return false, c.malformed("its head's lines do not end in CRLF")
+		}
 		c.in.lo += n
 		if status := h.StatusCode(); status >= 200 {
 			return true, c.acceptHead(h, raw)

@@ -17,6 +17,7 @@ type link struct {
 	retireAt time.Time     // no reuse after it, so that names are resolved again
 	idleEnd  time.Time     // while in the pool: when to close it
 	keepFor  time.Duration // the server's own Keep-Alive timeout, 0 if it named none
+	ended    bool          // a read failed, maybe with data: no further request
 
 	read, write deadline // as last set on raw
 
@@ -45,6 +46,14 @@ func (l *link) kill() { _ = l.raw.Close() }
 // meanwhile only if in had one before or the connection has no descriptor.
 // n > 0 may come with an error.
 func (l *link) fill(in *inbox) (n int, err error) {
+	n, err = l.fillOnce(in)
+	if err != nil && !isDeadline(err) {
+		l.ended = true
+	}
+	return n, err
+}
+
+func (l *link) fillOnce(in *inbox) (n int, err error) {
 	switch {
 	case l.sock == nil:
 		return fillFrom(l.conn, in)

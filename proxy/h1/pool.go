@@ -56,6 +56,7 @@ type Pool struct {
 	idle     []*link            // the last one is reused first
 	draining map[*link]struct{} // read to their end in the background
 	janitor  *time.Timer        // closes idle connections on time; nil until first used
+	sweepAt  time.Time          // when it will; zero: it rests
 	closed   bool
 }
 
@@ -180,7 +181,7 @@ func (p *Pool) put(l *link) {
 	if l.retireAt.Before(l.idleEnd) {
 		l.idleEnd = l.retireAt
 	}
-	if !now.Before(l.idleEnd) || l.disarm() != nil {
+	if l.ended || l.under != nil && len(l.under.unsent) > 0 || !now.Before(l.idleEnd) || l.disarm() != nil {
 		l.kill()
 		return
 	}
@@ -191,12 +192,18 @@ func (p *Pool) put(l *link) {
 		return
 	}
 	p.idle = append(p.idle, l)
-	switch {
-	case p.janitor == nil:
-		p.janitor = time.AfterFunc(keep, p.sweep)
-	case len(p.idle) == 1:
-		p.janitor.Reset(keep)
+	if p.sweepAt.IsZero() || l.idleEnd.Before(p.sweepAt) {
+		p.setJanitor(l.idleEnd, now)
 	}
+}
+
+func (p *Pool) setJanitor(at, now time.Time) {
+	p.sweepAt = at
+	if p.janitor == nil {
+		p.janitor = time.AfterFunc(at.Sub(now), p.sweep)
+		return
+	}
+	p.janitor.Reset(at.Sub(now))
 }
 
 // sweep runs on the janitor's timer. It closes what is due and sets the timer
@@ -219,8 +226,9 @@ func (p *Pool) sweep() {
 	}
 	clear(p.idle[len(kept):])
 	p.idle = kept
-	if len(kept) > 0 && !p.closed {
-		p.janitor.Reset(next.Sub(now))
+	p.sweepAt = time.Time{}
+	if len(kept) > 0 {
+		p.setJanitor(next, now)
 	}
 }
 

@@ -40,7 +40,7 @@ func (o *outbox) rewind() {
 }
 
 func (o *outbox) drop() {
-	if o.head != nil {
+	if o.head != nil && cap(*o.head) <= blockSize {
 		headBytes.Put(o.head)
 	}
 	o.head, o.body, o.rest, o.parts = nil, nil, nil, [2][]byte{}

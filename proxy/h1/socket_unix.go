@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
 
 package h1
 
@@ -25,6 +25,10 @@ func (l *link) bind() {
 func (l *link) alive() bool {
 	if l.sock == nil {
 		return true // no way to look; its idle time is bounded
+	}
+	if l.under != nil { // through TLS, which may hold bytes or have tickets to take
+		_, err := l.conn.Read(l.peekByte[:])
+		return err == errWouldBlock
 	}
 	l.err = nil
 	if err := l.sock.Read(l.onPeek); err != nil {

@@ -3,7 +3,6 @@ package h1
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -44,16 +43,11 @@ func proxyFor(t Target) (*url.URL, error) {
 	if err != nil || u.Hostname() == "" {
 		return nil, fmt.Errorf("cannot use %s: %w", key, errors.New("not a URL like http://proxy:3128"))
 	}
-	port := "80"
-	switch u.Scheme {
-	case "http":
-	case "https":
-		port = "443"
-	default:
-		return nil, fmt.Errorf("cannot use %s=%s: scheme %q is not http or https", key, u.Redacted(), u.Scheme)
+	if u.Scheme != "http" {
+		return nil, fmt.Errorf("cannot use %s=%s://%s: only http:// proxies are spoken to", key, u.Scheme, u.Host)
 	}
 	if u.Port() == "" {
-		u.Host = net.JoinHostPort(u.Hostname(), port)
+		u.Host = net.JoinHostPort(u.Hostname(), "80")
 	}
 	return u, nil
 }
@@ -68,20 +62,11 @@ func (p *Pool) tunnel(ctx context.Context) (net.Conn, error) {
 	// A tunnel has no step that can pause, so cancelling closes the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	way := conn
-	if p.proxy.Scheme == "https" {
-		c := tls.Client(conn, &tls.Config{ServerName: p.proxy.Hostname(), MinVersion: tls.VersionTLS12})
-		if err := c.HandshakeContext(ctx); err != nil {
-			_ = conn.Close()
-			return nil, &Error{Kind: KindProxy, Verb: "do the TLS handshake with proxy", Addr: addr, Err: cause(err)}
-		}
-		way = c
-	}
-	if err := p.askTunnel(way); err != nil {
+	if err := p.askTunnel(conn); err != nil {
 		_ = conn.Close()
 		return nil, &Error{Kind: KindProxy, Verb: "tunnel to " + p.target.Addr + " through proxy", Addr: addr, Err: cause(err)}
 	}
-	return way, nil
+	return conn, nil
 }
 
 func (p *Pool) askTunnel(conn net.Conn) error {
