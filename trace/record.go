@@ -25,7 +25,8 @@ type Record struct {
 	Phase        Phase
 	Side         Side // who broke the stream; empty: by the outcome, see Interruption
 	Error        *ErrorInfo
-	Status       int // HTTP status of the answer, 499 when the client left first; 0 when none
+	Limit        string // the setting that ended it, with its value: timeouts.first_token=120s
+	Status       int    // HTTP status of the answer, 499 when the client left first; 0 when none
 	FinishReason string
 	Tokens       Tokens
 	Cost         float64 // Unknown when not priced
@@ -203,6 +204,26 @@ func (r *Record) Elapsed() time.Duration {
 		return d
 	}
 	return max(r.Taken.Sub(r.Opened), 0)
+}
+
+// Interruption says whether a stream was broken after we began to work on it, and by whom: Side where its owner set it,
+// else the usual one for the outcome.
+func (r *Record) Interruption() (Side, bool) {
+	if !r.Stream || r.marks[Send] == 0 && r.marks[Commit] == 0 {
+		return "", false
+	}
+	if r.Side != "" && r.Outcome != OK {
+		return r.Side, true
+	}
+	switch r.Outcome {
+	case ClientAbort, WriteStall:
+		return SideClient, true
+	case StreamInterrupted, EmptyStream:
+		return SideUpstream, true
+	case TimeoutIdle, TimeoutTotal:
+		return SideGateway, r.marks[FirstToken] != 0
+	}
+	return "", false
 }
 
 // Running says whether the request had not finished when this copy was made.

@@ -30,7 +30,7 @@ type Timeline struct {
 	done       atomic.Pointer[Record]
 	gaps       atomic.Pointer[gaps] // set by the owner without mu, cleared under mu
 	marks      [numMarks]atomic.Int64
-	last       atomic.Int64 // newest content event, offset in ns + 1
+	last       atomic.Int64  // newest content event, offset in ns + 1
 	phase      atomic.Uint32 // place in Phases
 
 	state  Mark  // the owner's
