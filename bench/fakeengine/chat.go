@@ -111,19 +111,9 @@ func (c *chat) close(x *exchange) {
 	c.done(x)
 }
 
-func (c *chat) done(x *exchange) {
-	if x.out.struck {
-		x.out.put(x, []byte("data: [DONE]\n\n"))
-		return
-	}
-	x.out.emit(x, []byte("data: [DONE]\n\n"), evTerminal)
-}
+func (c *chat) done(x *exchange) { x.doneMarker() }
 
-func (c *chat) fail(x *exchange, message string) {
-	x.out.head(x)
-	x.out.put(x, streamError(message))
-	x.out.put(x, []byte("data: [DONE]\n\n"))
-}
+func (c *chat) fail(x *exchange, message string) { x.errorChunk(message) }
 
 func (c *chat) body(x *exchange) []byte {
 	b := fmt.Appendf(nil, `{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[`, quote(x.id), x.born, quote(x.c.model))

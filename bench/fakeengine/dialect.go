@@ -33,6 +33,12 @@ func (e *Engine) dialectOf(x *exchange) dialect {
 	switch x.c.api {
 	case "chat":
 		return &chat{}
+	case "completions":
+		return &completions{}
+	case "messages":
+		return &messages{}
+	case "responses":
+		return &responses{}
 	}
 	panic("BUG: no dialect for api=" + x.c.api)
 }

@@ -32,6 +32,7 @@ type Engine struct {
 	hashSeed    maphash.Seed
 	mode        mode
 	closes      Closes
+	abortCalls  []string
 	hits        map[string]int64 // requests by path, scrapes and probes too
 	bursts      int64            // handlers running now
 

@@ -18,7 +18,7 @@ const (
 	RST        FaultKind = "rst"         // the same with a reset
 	CutEvent   FaultKind = "cut_event"   // half an event, then FIN
 	CutUTF8    FaultKind = "cut_utf8"    // up to the middle of a character, then FIN
-	ErrorEvent FaultKind = "error_event" // the engine's in-stream error (Text: message), as on engine death
+	ErrorEvent FaultKind = "error_event" // the engine's in-stream error (Text: message; Body: the whole event), as on engine death
 	EarlyEnd   FaultKind = "early_end"   // clean end of the body without a terminal event; After 0: an empty 200
 	LoneDone   FaultKind = "lone_done"   // data: [DONE] and a clean end, without a finish reason
 	ErrorLine  FaultKind = "error_line"  // a bare JSON error without data:, then a clean end

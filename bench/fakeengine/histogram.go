@@ -38,7 +38,8 @@ type meters struct {
 	queries, hits                         int64
 	prompt, promptCached                  int64
 	generation, preemptions               int64
-	stop, length, abort, errors           int64
+	stop, length, errors                  int64
+	aborted                               int64 // SGLang shows them, vLLM does not count them
 	rejectedReqs, rejectedTokens          int64
 	http                                  map[httpKey]int64
 	iteration, ttft, itl, tpot            *histogram

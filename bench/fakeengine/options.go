@@ -69,6 +69,7 @@ type Options struct {
 
 	UsageDetails   bool   // prompt_tokens_details and cache fields (--enable-prompt-tokens-details)
 	RequestMetrics bool   // metrics object in answers (--enable-per-request-metrics)
+	ScaleOut       bool   // the abort endpoint exists (--enable-scale-out)
 	EchoRequestID  bool   // X-Request-Id on answers (--enable-request-id-headers)
 	ReasoningField string // "reasoning" (vLLM) or "reasoning_content" (SGLang's default)
 	StreamInterval int    // tokens per event after the first; 1; the body's stream_interval wins

@@ -294,6 +294,7 @@ func (s *scheduler) sweep() {
 			return false
 		}
 		q.end(reasonAbort)
+		s.meters.aborted++
 		s.free(q, now)
 		q.signal()
 		return true

@@ -54,6 +54,11 @@ func (x *exchange) strike(f *Fault, ev []byte) {
 		o.write(x, ev[:cutInRune(ev)])
 		o.kill = true
 	case ErrorEvent:
+		if f.Body != "" { // the script's own words
+			o.head(x)
+			o.put(x, []byte(f.Body))
+			break
+		}
 		message := f.Text
 		if message == "" {
 			message = deathMessage

@@ -121,6 +121,15 @@ func (a *answer) toolArgs(tokens, n int) string {
 	return b.String()
 }
 
+// toolInput is the object of a call; arguments cut by the token limit are kept as text.
+func (a *answer) toolInput(tokens, n int) string {
+	args := a.toolArgs(tokens, n)
+	if json.Valid([]byte(args)) {
+		return args
+	}
+	return `{"partial":` + quote(args) + `}`
+}
+
 // mix is the finaliser of splitmix64.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
