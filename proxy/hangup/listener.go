@@ -29,6 +29,7 @@ func (l *listener) Accept() (net.Conn, error) {
 // kernel's watcher is read ahead instead, so it is never refused here.
 func newConn(inner net.Conn, w *Watcher) *Conn {
 	c := &Conn{Conn: inner, watcher: w}
+	c.out.stall = noStall
 	registered := false
 	if sc, ok := inner.(syscall.Conn); ok {
 		if raw, err := sc.SyscallConn(); err == nil {

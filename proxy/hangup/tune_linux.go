@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// userTimeout is how long sent data may stay unacknowledged, and a client's window
-// closed, before the kernel gives the connection up.
-const userTimeout = 30 * time.Second
+// deadAfter is how long a client may leave sent data unacknowledged before the kernel
+// gives the connection up.
+const deadAfter = 30 * time.Second
 
-// keepAlive finds a client that vanished without a word within userTimeout.
+// keepAlive finds a client that vanished without a word while nothing is sent.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // tune sets the options of an accepted connection. They only help: an error of one is
@@ -20,13 +20,24 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 func tune(c net.Conn, raw syscall.RawConn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetKeepAliveConfig(keepAlive)
-		tuneStall(raw, 0)
+		setUserTimeout(raw, deadAfter)
 	}
 }
 
+// tuneStall keeps the kernel's limit out of the way of the stall limit d. The kernel
+// counts a closed window as unacknowledged data, also when the client answers its
+// probes: with a limit of d or less, a client that only reads slowly would seem to have
+// left, and would not be found to have stalled. Without a stall limit there is none.
 func tuneStall(raw syscall.RawConn, d time.Duration) {
-	ms := int(max(userTimeout, d) / time.Millisecond)
+	if d > 0 {
+		d += deadAfter
+	}
+	setUserTimeout(raw, d)
+}
+
+// setUserTimeout fails on unix sockets, which need none.
+func setUserTimeout(raw syscall.RawConn, d time.Duration) {
 	_ = raw.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, ms)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
 	})
 }

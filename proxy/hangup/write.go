@@ -21,6 +21,9 @@ var (
 // acceptance of a whole piece restarts the stall clock.
 const piece = 4 << 10
 
+// noStall is the limit of a connection that SetStall has not been called for.
+const noStall = -1
+
 // output is the writing side of a Conn.
 type output struct {
 	turn sync.Mutex            // held by the Write in progress; guards the next block
@@ -37,10 +40,10 @@ type output struct {
 	// force is always what the fields below say. A cut between an attempt and the wait
 	// after it is not lost: the deadline has passed when the wait begins.
 	mu       sync.Mutex
-	stall    time.Duration
-	stallAt  time.Time // when the waiting Write will have stalled; zero: not armed
-	deadline time.Time // the owner's write deadline
-	since    time.Time // since when the Write in progress waits; zero: it does not
+	stall    time.Duration // <= 0: none; noStall until SetStall is called
+	stallAt  time.Time     // when the waiting Write will have stalled; zero: not armed
+	deadline time.Time     // the owner's write deadline
+	since    time.Time     // since when the Write in progress waits; zero: it does not
 	blocked  time.Duration
 }
 
@@ -53,6 +56,7 @@ type output struct {
 // applies from the next wait on.
 func (c *Conn) SetStall(d time.Duration) {
 	o := &c.out
+	d = max(d, 0)
 	o.mu.Lock()
 	changed := o.stall != d
 	o.stall = d
