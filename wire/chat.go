@@ -29,7 +29,15 @@ func observeChunkEvent(o *Observation, ev *sse.Event) Kind {
 	return k | seen
 }
 
-func (chat) ObserveBody(o *Observation, body []byte) { observeChunk(o, body) }
+func (chat) ObserveBody(o *Observation, body []byte) { observeChunkBody(o, body) }
+
+func observeChunkBody(o *Observation, body []byte) {
+	before := o.Malformed
+	observeChunk(o, body)
+	if o.endBody(false); o.Malformed > before {
+		o.choices = o.choices.emptied() // a broken answer is not whole, whatever its first half says
+	}
+}
 
 func (chat) AppendErrorBody(dst []byte, e Error) []byte { return appendOpenAIError(dst, e) }
 

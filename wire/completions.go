@@ -14,7 +14,7 @@ func (completions) Observe(o *Observation, ev sse.Event) Kind {
 	return observeChunkEvent(o, &ev)
 }
 
-func (completions) ObserveBody(o *Observation, body []byte) { observeChunk(o, body) }
+func (completions) ObserveBody(o *Observation, body []byte) { observeChunkBody(o, body) }
 
 func (completions) AppendErrorBody(dst []byte, e Error) []byte { return appendOpenAIError(dst, e) }
 

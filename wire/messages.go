@@ -148,15 +148,15 @@ func (messages) ObserveBody(o *Observation, body []byte) {
 			o.finished(raw)
 		case "content":
 			o.content(composite(&c))
+			o.ended = true
+		case "input_tokens": // count_tokens: what was counted was not spent
+			c.skip()
+			o.ended = true
 		default:
 			c.skip()
 		}
 	}
-	if c.bad {
-		o.Malformed++
-		return
-	}
-	o.ended, o.terminal = true, true
+	o.endBody(c.bad)
 }
 
 func (messages) AppendErrorBody(dst []byte, e Error) []byte { return appendAnthropicError(dst, e) }

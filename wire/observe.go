@@ -34,6 +34,15 @@ func (o *Observation) end() Kind {
 	return Terminal
 }
 
+// endBody ends the reading of an answer that is not streamed.
+func (o *Observation) endBody(bad bool) {
+	o.terminal = true
+	if bad {
+		o.Malformed++
+		o.ended = false
+	}
+}
+
 // content notes that there was some.
 func (o *Observation) content(k Kind) Kind {
 	if k&Content != 0 {

@@ -168,20 +168,17 @@ func (responses) ObserveBody(o *Observation, body []byte) {
 	}
 	var state responseState
 	state.read(o, &c)
-	if c.bad {
-		o.Malformed++
-		return
-	}
-	switch o.terminal = true; string(state.status) {
+	switch string(state.status) {
 	case "failed":
 		o.responseEvent([]byte("response.failed"), state)
 	case "cancelled":
 		o.responseEvent([]byte("response.cancelled"), state)
 	case "queued", "in_progress": // background mode: the answer to this request is whole
 		o.ended = true
-	default:
+	case "completed", "incomplete":
 		o.responseEvent([]byte("response.completed"), state)
 	}
+	o.endBody(c.bad)
 }
 
 func (responses) AppendErrorBody(dst []byte, e Error) []byte { return appendOpenAIError(dst, e) }
