@@ -1,0 +1,106 @@
+package trace
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestAbortRunsTheHookOfOurIDAlone(t *testing.T) {
+	b := NewBook(2)
+	tl := b.Open(noon)
+	tl.Edit(func(r *Record) { r.ClientID = "client-0001" })
+	var got []AbortReason
+	equal(t, "without a hook", b.Abort(tl.ID(), AbortOperator), false)
+	tl.OnAbort(func(r AbortReason) { got = append(got, r) })
+	equal(t, "unknown", b.Abort("nobody", AbortOperator), false)
+	equal(t, "by the client's id", b.Abort("client-0001", AbortOperator), false)
+	equal(t, "running", b.Abort(tl.ID(), AbortOperator), true)
+	equal(t, "calls", len(got), 1)
+	equal(t, "reason", got[0], AbortOperator)
+	r := tl.Finish(ClientAbort, nil)
+	equal(t, "finished", b.Abort(r.ID, AbortOperator), false)
+}
+
+func TestEachRunningMayFinishThem(t *testing.T) {
+	b := NewBook(2)
+	for range 10 {
+		b.Open(noon)
+	}
+	b.EachRunning(func(tl *Timeline) { tl.Finish(ClientAbort, nil) })
+	equal(t, "running", b.Running(), 0)
+}
+
+// Everybody looks while the owners write: what they see holds together. The race detector watches.
+func TestReadersSeeConsistentTimelines(t *testing.T) {
+	b := NewBook(8)
+	var owners, readers sync.WaitGroup
+	var stop atomic.Bool
+	for range 2 {
+		readers.Go(func() {
+			for !stop.Load() {
+				b.EachRunning(func(tl *Timeline) {
+					_, _, _ = tl.LastToken(), tl.Deployment(), tl.ID()
+					checkConsistent(t, tl.Snapshot())
+				})
+				b.Get("cmpl-1")
+				page, _ := b.List(Query{Sort: SlowestTTFT, MinTTFT: 1})
+				for _, r := range page {
+					checkConsistent(t, r)
+				}
+			}
+		})
+	}
+	for range 4 {
+		owners.Go(func() {
+			for range 50 {
+				tl := b.Open(time.Now())
+				tl.Edit(func(r *Record) { r.Stream = true; r.UpstreamIDs = append(r.UpstreamIDs, "cmpl-1") })
+				begin(tl)
+				for i := range 200 {
+					tl.Tokens(1 + i%2)
+				}
+				tl.Edit(func(r *Record) { r.Notes = append(r.Notes, Note{Setting: "n"}) })
+				tl.EndAttempt(ResultOK, "", 200)
+				checkConsistent(t, tl.Finish(OK, nil))
+			}
+		})
+	}
+	owners.Wait()
+	stop.Store(true)
+	readers.Wait()
+}
+
+func checkConsistent(t *testing.T, r *Record) {
+	h := r.Histogram()
+	if h == nil {
+		return
+	}
+	if r.TBT.Count != h.Count() || h.Sum() < 0 {
+		t.Errorf("count %d of %d, sum %v", r.TBT.Count, h.Count(), h.Sum())
+	}
+	enqueue, _ := r.Offset(Enqueue)
+	last, _ := r.Offset(LastToken)
+	for _, g := range r.Gaps {
+		if end := enqueue + g.Offset() + g.Length(); end > last+offsetUnit+gapUnit {
+			t.Errorf("a gap ends at %v, after the last token at %v", end, last)
+		}
+	}
+}
+
+func TestSnapshotSharesNothing(t *testing.T) {
+	b := NewBook(1)
+	tl := b.Open(time.Now())
+	begin(tl)
+	tl.Edit(func(r *Record) { r.Tags = []string{"a"}; r.Notes = []Note{{Setting: "s"}} })
+	r := tl.Snapshot()
+	tl.Edit(func(r *Record) { r.Tags[0] = "b"; r.Notes[0].Setting = "x"; r.Tenant = "t" })
+	tl.EditAttempt(func(a *Attempt) { a.Status = 500 })
+	if r.Tags[0] != "a" || r.Notes[0].Setting != "s" || r.Tenant != "" || r.Attempts[0].Status != 0 {
+		t.Errorf("the snapshot changed: %+v", r)
+	}
+	equal(t, "running", r.Running(), true)
+	equal(t, "phase", r.Phase, PhaseWaitingFirstToken)
+	equal(t, "taken", r.Taken.IsZero(), false)
+}
