@@ -1,0 +1,145 @@
+// Package admin answers: what does the operator want to see and do?
+//
+// It owns the admin API: who may call it, and how the state that other
+// packages keep is shown as JSON. Field names are public.
+//
+// The handler may be called from any goroutine.
+//
+// It never stands in the way of a request to a model, and never shows a
+// secret, a prompt or an answer.
+package admin
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tracegate/configs"
+	"tracegate/limiter"
+	"tracegate/routing"
+	"tracegate/trace"
+)
+
+// Options are what the admin API shows and acts on. The functions return what
+// is in force at the moment of the call.
+type Options struct {
+	Version  string
+	Started  time.Time
+	Keys     []configs.AdminKey
+	Book     *trace.Book
+	Table    func() *routing.Table
+	Tenants  func() *limiter.Tenants
+	Ready    func() bool
+	Draining func() bool
+	Gather   prometheus.Gatherer
+}
+
+type api struct {
+	Options
+	guard guard
+}
+
+// NewHandler makes the handler of the admin listener.
+func NewHandler(o Options) http.Handler {
+	a := &api{Options: o, guard: newGuard(o.Keys)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", alive)
+	mux.HandleFunc("GET /readyz", a.readyz)
+
+	read := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, a.guard.admit(roleViewer, h)) }
+	act := func(pattern string, h http.HandlerFunc) { mux.Handle(pattern, a.guard.admit(roleOperator, h)) }
+	read("GET /{$}", index)
+	read("GET /api/v1/requests", a.listRequests)
+	read("GET /api/v1/requests/{id}", a.getRequest)
+	act("POST /api/v1/requests/{id}/abort", a.abortRequest)
+	read("GET /api/v1/state", a.state)
+	read("GET /metrics", promhttp.HandlerFor(o.Gather, promhttp.HandlerOpts{}).ServeHTTP)
+	read("GET /debug/pprof/", pprof.Index)
+	read("GET /debug/pprof/cmdline", pprof.Cmdline)
+	read("GET /debug/pprof/profile", pprof.Profile)
+	read("GET /debug/pprof/symbol", pprof.Symbol)
+	read("GET /debug/pprof/trace", pprof.Trace)
+	read("/", a.unknown(mux))
+	return mux
+}
+
+// unknown answers what no pattern takes: 405 where the path exists under
+// another method, else 404, both as JSON.
+func (a *api) unknown(mux *http.ServeMux) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if method == r.Method || method == http.MethodGet && r.Method == http.MethodHead {
+				continue
+			}
+			other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+			if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
+				w.Header().Set("Allow", method)
+				refuse(w, http.StatusMethodNotAllowed, "this path takes "+method+" only")
+				return
+			}
+		}
+		refuse(w, http.StatusNotFound, "there is nothing at path="+r.URL.Path)
+	}
+}
+
+func alive(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
+
+func (a *api) readyz(w http.ResponseWriter, _ *http.Request) {
+	if !a.Ready() {
+		refuse(w, http.StatusServiceUnavailable, "the gateway is not ready")
+		return
+	}
+	alive(w, nil)
+}
+
+const indexText = `Tracegate admin API
+
+GET  /api/v1/state                 models, deployments, tenants
+GET  /api/v1/requests              timelines, newest first (model, tenant, deployment, outcome, tag, session,
+                                   since, until, min_ttft_ms, sort, cursor, limit, format=json|csv|jsonl)
+GET  /api/v1/requests/{id}         one timeline
+POST /api/v1/requests/{id}/abort   ends a running request
+GET  /metrics                      Prometheus
+GET  /livez, /readyz, /debug/pprof/
+
+enqueue      the last byte of the request was read
+first token  the first event with generated content: text, reasoning, tool arguments, refusal, audio
+last token   the last such event
+finish       the dialect's terminal event, or the failure
+TTFT         first token - enqueue
+TBT          gap between content events
+TPOT         (last token - first token) / (output tokens - 1)
+`
+
+func index(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte(indexText))
+}
+
+type errorBody struct {
+	Error struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	var b errorBody
+	b.Error.Message = message
+	reply(w, status, b)
+}
+
+// reply writes v as JSON. The status has been sent when the body fails: there
+// is nobody left to tell.
+func reply(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"error":{"message":"cannot write the answer"}}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n'))
+}

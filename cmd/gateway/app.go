@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/valyala/fasthttp"
+
+	"tracegate/admin"
+	"tracegate/configs"
+	"tracegate/proxy"
+	"tracegate/proxy/hangup"
+	"tracegate/routing"
+	"tracegate/trace"
+	"tracegate/trace/export"
+)
+
+// app is the running process: the data plane, the admin plane and what they share.
+type app struct {
+	cfg      *configs.Config
+	log      *slog.Logger
+	requests *export.Log // nil when log.requests is off
+	gateway  *proxy.Gateway
+	watcher  *hangup.Watcher
+
+	data, admin net.Listener
+	server      *fasthttp.Server
+	adminServer *http.Server
+	failed      chan error // a listener's end that nobody asked for
+}
+
+// start builds everything and listens. Requests are served when it returns.
+func start(cfg *configs.Config, stderr io.Writer) (*app, error) {
+	a := &app{cfg: cfg, log: newLog(cfg.Log, stderr), failed: make(chan error, 2)}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	sinks := []func(*trace.Record){export.NewMetrics(registry, export.Options{Version: version, Commit: commit}).Finished}
+	if cfg.Log.Requests {
+		a.requests = export.NewLog(stderr, cfg.Log.Format, levelOf(cfg.Log.Level))
+		registry.MustRegister(a.requests)
+		sinks = append(sinks, a.requests.Finished)
+	}
+	book := trace.NewBook(cfg.Timelines.Memory, sinks...)
+	var err error
+	if a.gateway, err = proxy.New(cfg, book, a.log); err != nil {
+		return nil, err
+	}
+	registry.MustRegister(routing.NewCollector(a.gateway.Table))
+	a.server = a.gateway.Server()
+	a.adminServer = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: admin.NewHandler(admin.Options{
+		Version: version, Started: time.Now(), Keys: cfg.Admin.Keys, Book: book,
+		Table: a.gateway.Table, Tenants: a.gateway.Tenants, Ready: a.gateway.Ready, Draining: a.gateway.Draining,
+		Gather: registry,
+	})}
+	if err := a.listen(); err != nil {
+		a.close()
+		return nil, err
+	}
+	go a.serve("listen", func() error { return a.server.Serve(a.data) })             // until stop
+	go a.serve("admin.listen", func() error { return a.adminServer.Serve(a.admin) }) // until stop
+	return a, nil
+}
+
+func (a *app) serve(key string, serve func() error) {
+	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		a.failed <- fmt.Errorf("cannot serve %s: %w", key, err)
+	}
+}
+
+func (a *app) listen() error {
+	data, err := net.Listen("tcp", a.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on listen=%s: %w", a.cfg.Listen, err)
+	}
+	a.data = data
+	if a.watcher, err = hangup.NewWatcher(); err != nil {
+		return err
+	}
+	a.data = hangup.NewListener(data, a.watcher)
+	if a.data, err = withTLS(a.data, a.cfg.TLS); err != nil {
+		return err
+	}
+	if a.admin, err = net.Listen("tcp", a.cfg.Admin.Listen); err != nil {
+		return fmt.Errorf("cannot listen on admin.listen=%s: %w", a.cfg.Admin.Listen, err)
+	}
+	a.admin, err = withTLS(a.admin, a.cfg.Admin.TLS)
+	return err
+}
+
+// withTLS puts TLS on top of a listener where it is configured. HTTP/1.1 only.
+func withTLS(ln net.Listener, t *configs.ServerTLS) (net.Listener, error) {
+	if t == nil {
+		return ln, nil
+	}
+	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return ln, fmt.Errorf("cannot use tls.cert=%s tls.key=%s: %w", t.Cert, t.Key, err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if t.ClientCA != "" {
+		pem, err := os.ReadFile(t.ClientCA)
+		if err != nil {
+			return ln, fmt.Errorf("cannot read tls.client_ca=%s: %w", t.ClientCA, err)
+		}
+		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+		if !c.ClientCAs.AppendCertsFromPEM(pem) {
+			return ln, fmt.Errorf("cannot use tls.client_ca=%s: no certificate in PEM form", t.ClientCA)
+		}
+	}
+	return tls.NewListener(ln, c), nil
+}
+
+// stop drains and ends the process's work. delay is how long requests are
+// still served while readiness says no. A cancelled ctx hurries.
+func (a *app) stop(ctx context.Context, delay time.Duration) {
+	if cut := a.gateway.Drain(ctx, delay, a.cfg.Drain.Timeout); cut > 0 {
+		a.log.Warn("answers were cut", "count", cut, "drain.timeout", a.cfg.Drain.Timeout)
+	}
+	a.close()
+}
+
+const closeLimit = 500 * time.Millisecond
+
+func (a *app) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	if a.data != nil {
+		_ = a.server.ShutdownWithContext(ctx) // connections that never sent a request are left to the end of the process
+		_ = a.data.Close()                    // where Serve had not begun
+	}
+	if a.admin != nil {
+		_ = a.adminServer.Shutdown(ctx)
+		_ = a.adminServer.Close() // ends event streams and what else is left
+	}
+	if a.watcher != nil {
+		a.watcher.Close()
+	}
+	if a.gateway != nil {
+		a.gateway.Close()
+	}
+	if a.requests != nil {
+		a.requests.Close()
+	}
+}
+
+func newLog(c configs.Log, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: levelOf(c.Level)}
+	if c.Format == export.FormatJSON {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+func levelOf(name string) slog.Level {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(name)); err != nil {
+		panic("BUG: an unchecked log level: " + name)
+	}
+	return l
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"text/template"
+	"time"
+
+	"tracegate/bench/fakeengine"
+	"tracegate/configs"
+)
+
+// demo.yaml is the configuration of the demo; the engines' addresses are filled in.
+//
+//go:embed demo.yaml
+var demoConfig string
+
+// try is printed below the ready line: what a person can do next.
+const try = `
+Try, in another terminal:
+
+  curl -sN http://{{.Data}}/v1/chat/completions -H 'authorization: Bearer sk-demo' -H 'x-request-id: my-first-request' -d '{"model":"demo","stream":true,"messages":[{"role":"user","content":"Hello"}]}'
+  {{.Gateway}} request my-first-request{{.Admin}}
+  ANTHROPIC_BASE_URL=http://{{.Data}} ANTHROPIC_AUTH_TOKEN=sk-demo ANTHROPIC_MODEL=demo claude -p 'Say hello'
+
+Ctrl-C ends it.
+`
+
+// runDemo runs the gateway before two simulated engines, without a file.
+func runDemo(args []string, stdout, stderr io.Writer) error {
+	fs := newFlags("demo", "", stderr)
+	listen := fs.String("listen", configs.Default().Listen, "data `address`")
+	adminListen := fs.String("admin-listen", configs.Default().Admin.Listen, "admin `address`")
+	if _, err := parse(fs, args, 0); err != nil {
+		return err
+	}
+	var engines []string
+	for i := range 2 {
+		e := fakeengine.New(fakeengine.Options{
+			Model: "demo", UsageDetails: true, Seed: uint64(i + 1), DefaultTokens: 120,
+			StepBase: 20 * time.Millisecond, PrefillRate: 8000,
+		})
+		addr, err := e.Start()
+		if err != nil {
+			return fmt.Errorf("cannot start a simulated engine: %w", err)
+		}
+		defer e.Close()
+		engines = append(engines, addr)
+	}
+	cfg, err := demoConfiguration(engines, *listen, *adminListen)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	a, err := start(cfg, stderr)
+	if err != nil {
+		return fmt.Errorf("%w\n(is another one running? --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 takes free ports)", err)
+	}
+	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
+	a.printTry(stdout)
+	return a.untilStopped(signals)
+}
+
+func demoConfiguration(engines []string, listen, adminListen string) (*configs.Config, error) {
+	var yaml bytes.Buffer
+	if err := template.Must(template.New("demo.yaml").Parse(demoConfig)).Execute(&yaml, engines); err != nil {
+		return nil, err
+	}
+	cfg, problems := configs.Parse("demo.yaml", yaml.Bytes(), os.LookupEnv, "listen="+listen, "admin.listen="+adminListen)
+	if cfg == nil {
+		return nil, fmt.Errorf("cannot run the demo: %s", problems[0])
+	}
+	return cfg, nil
+}
+
+func (a *app) printTry(stdout io.Writer) {
+	admin := ""
+	if url := "http://" + a.admin.Addr().String(); url != defaultAdmin {
+		admin = " --admin " + url
+	}
+	t := template.Must(template.New("try").Parse(try))
+	_ = t.Execute(stdout, map[string]string{ // a closed stdout is no reason to stop
+		"Data": a.data.Addr().String(), "Gateway": os.Args[0], "Admin": admin,
+	})
+}

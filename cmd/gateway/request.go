@@ -1,0 +1,90 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"tracegate/trace"
+	"tracegate/trace/export"
+)
+
+const (
+	defaultAdmin = "http://127.0.0.1:4001"
+	askLimit     = 10 * time.Second
+	answerLimit  = 64 << 20
+)
+
+// runRequest draws the timeline of a request.
+func runRequest(args []string, stdout, stderr io.Writer) error {
+	fs := newFlags("request", "ID", stderr)
+	base := adminFlag(fs)
+	asJSON := fs.Bool("json", false, "print the timeline as JSON")
+	ids, err := parse(fs, args, 1)
+	if err != nil {
+		return err
+	}
+	body, err := ask(*base, "/api/v1/requests/"+url.PathEscape(ids[0]))
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		_, err := stdout.Write(body)
+		return err
+	}
+	var r trace.Record
+	if err := json.Unmarshal(body, &r); err != nil {
+		return fmt.Errorf("cannot read the timeline id=%s: %w", ids[0], err)
+	}
+	width, color := terminal(stdout)
+	return export.Waterfall(stdout, &r, width, color)
+}
+
+// adminFlag is the address of a running gateway's admin listener.
+func adminFlag(fs interface {
+	String(name, value, usage string) *string
+}) *string {
+	base := os.Getenv("GATEWAY_ADMIN")
+	if base == "" {
+		base = defaultAdmin
+	}
+	return fs.String("admin", base, "`URL` of the admin listener; the key is taken from GATEWAY_ADMIN_KEY")
+}
+
+// ask gets a path of the admin API.
+func ask(base, path string) ([]byte, error) {
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	req, err := http.NewRequest(http.MethodGet, strings.TrimRight(base, "/")+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the gateway admin=%s: %w", base, err)
+	}
+	if key := os.Getenv("GATEWAY_ADMIN_KEY"); key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	client := &http.Client{Timeout: askLimit}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("cannot ask the gateway admin=%s: %w", base, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the gateway's answer admin=%s: %w", base, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		var e struct{ Error struct{ Message string } }
+		if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
+			e.Error.Message = "status " + strconv.Itoa(resp.StatusCode)
+		}
+		return nil, fmt.Errorf("the gateway at %s says: %s", base, e.Error.Message)
+	}
+	return body, nil
+}

@@ -1,0 +1,258 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tracegate/configs"
+	"tracegate/fallback"
+	"tracegate/proxy/h1"
+	"tracegate/routing"
+	"tracegate/sse"
+	"tracegate/trace"
+	"tracegate/wire"
+)
+
+// attempt is one try at one deployment. It is a part of its exchange and
+// belongs to the same goroutine.
+type attempt struct {
+	up     *upstream
+	permit routing.Permit
+	call   *h1.Call
+	step   step
+	open   bool // begun and not yet ended
+
+	request []byte // head of the request; nil once the response's head is here
+	body    []byte // what is sent: the client's body, or the rewritten one
+	edited  []byte // the rewritten body, from a pool
+
+	head       fasthttp.ResponseHeader
+	status     int
+	upstreamID string // what the answer's head calls the request
+
+	answer answerKind
+	seen   wire.Observation
+	whole  []byte // of an answer that is no event stream: what was read of it
+
+	// of an event stream
+	parser   sse.Parser
+	piece    cutter    // which bytes may be sent on
+	pending  []byte    // what may, while nothing has been sent
+	events   int       // seen before the answer began
+	until    time.Time // when the wait for more is to be broken off; zero = to be worked out
+	terminal bool      // the dialect's last event has been seen
+	stopped  bool      // the stream claims an end that its answer has not reached
+}
+
+// answerKind is how an upstream's answer is passed on.
+type answerKind uint8
+
+const (
+	answerNone   answerKind = iota
+	answerStream            // an event stream, looked at event by event
+	answerWhole             // a body that was read to its end
+	answerOpaque            // a body that is passed on unread: compressed, or too large to be looked at
+)
+
+// begin starts an attempt: a deployment, its place, its request, its limits.
+func (x *exchange) begin() *fault {
+	choice := x.model.Pick(x.dialectName())
+	x.noteRoute(choice)
+	d := choice.Deployment
+	if d == nil {
+		return x.noDeployment(choice)
+	}
+	a := &x.at
+	*a = attempt{up: x.snap.upstreams[d], permit: d.Begin(), open: true}
+	x.attempts++
+	x.deployment = d.Name()
+	x.timeline.BeginAttempt(d.Name())
+	a.body = x.bodyFor(a.up)
+	a.request = x.appendRequestHead(requestHeads.get(), a.up, len(a.body))
+	a.piece.hideUsage = x.hidesUsage(a.up)
+
+	now := time.Now()
+	x.deadlines.beginAttempt(now, x.limitsFor(a.up), x.streams(), x.head.EstimatedTokens)
+	x.timeline.Mark(trace.Send)
+	a.call = a.up.pool.NewCall()
+	x.drainable.Store(false)
+	x.call.Store(a.call)
+	if r := x.aborted(); r != "" { // before the call was there to be seen
+		x.cutCall(r)
+	}
+	return nil
+}
+
+func (x *exchange) noteRoute(c routing.Choice) {
+	x.timeline.Edit(func(r *trace.Record) {
+		r.Route.Strategy = routing.Strategy
+		r.Route.Considered = r.Route.Considered[:0]
+		for _, k := range c.Considered {
+			r.Route.Considered = append(r.Route.Considered, trace.Considered(k))
+		}
+	})
+}
+
+// noDeployment: full is a matter of time, a dialect that nobody speaks is not.
+func (x *exchange) noDeployment(c routing.Choice) *fault {
+	for _, k := range c.Considered {
+		if k.Excluded == routing.ExcludedFull {
+			return saturated(fmt.Sprintf("no deployment of model=%s has room (%s)", x.model.Name(), c.WhyNone()))
+		}
+	}
+	return refusal(400, "", fmt.Sprintf("no deployment of model=%s takes %s requests (%s)", x.model.Name(), x.dialectName(), c.WhyNone()))
+}
+
+// limitsFor are the deployment's limits, lowered by the client's wish.
+func (x *exchange) limitsFor(up *upstream) configs.Timeouts {
+	t := up.spec.Timeouts
+	if x.wish > 0 {
+		if t.Total == 0 || x.wish < t.Total {
+			t.Total = x.wish
+		}
+		if t.FirstToken == 0 || x.wish < t.FirstToken {
+			t.FirstToken, t.FirstTokenPer1kTokens = x.wish, 0
+		}
+	}
+	return t
+}
+
+// attemptID is the request id towards the upstream: one of its own for every
+// attempt, because engines key their state by it.
+func (x *exchange) attemptID() string {
+	return x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
+}
+
+// bodyFor is the client's body with the spans edited that this upstream needs
+// different; the same bytes where it needs none.
+func (x *exchange) bodyFor(up *upstream) []byte {
+	r := wire.Rewrite{IncludeUsage: x.hidesUsage(up)}
+	if up.spec.Model != x.head.Model {
+		r.Model = up.spec.Model
+	}
+	if x.stretched {
+		r.MaxTokens = x.maxTokens
+	}
+	if field := up.spec.Profile.RequestIDField(x.dialectName()); field != "" && x.route.kind == routeInference {
+		r.RIDField, r.RID = field, up.rid(x.route.dialect, x.attemptID())
+	}
+	if !x.head.NeedsRewrite(r) {
+		return x.body
+	}
+	x.at.edited = x.head.AppendRewritten(editedBodies.get(), x.body, r)
+	return x.at.edited
+}
+
+// hidesUsage says that the usage chunk is asked for on our own account: the
+// client did not, and gets the stream without it.
+func (x *exchange) hidesUsage(up *upstream) bool {
+	return up.spec.Profile.UsageByOption && x.streams() && !x.head.IncludeUsage &&
+		(x.route.dialect == wire.Chat || x.route.dialect == wire.Completions)
+}
+
+// releaseRequest gives the request's own buffers back.
+func (a *attempt) releaseRequest() {
+	if a.request != nil {
+		requestHeads.put(a.request)
+		a.request = nil
+	}
+	if a.edited != nil {
+		editedBodies.put(a.edited)
+		a.edited = nil
+	}
+	a.body = nil
+}
+
+func (a *attempt) passAccount() bool { return a.up.passes() }
+
+// encoded: the body is compressed although identity was asked for.
+func (a *attempt) encoded() bool {
+	e := a.head.Peek("Content-Encoding")
+	return len(e) > 0 && string(e) != "identity"
+}
+
+// endAttempt returns the deployment's place and the connection, exactly once
+// for each begin.
+func (x *exchange) endAttempt(f *fault) {
+	a := &x.at
+	if !a.open {
+		return
+	}
+	a.open = false
+	x.call.Store(nil)
+	if f == nil {
+		a.call.Finish()
+	} else {
+		x.discard(a, f)
+	}
+	kind := kindOf(f)
+	result := routing.OK
+	if f != nil {
+		result = x.resultOf(f)
+	}
+	a.permit.End(result, a.seen.Usage.Output)
+	if result == routing.Fault || result == routing.Backpressure {
+		a.up.deployment.Live.Remember(string(kind), a.status, f.message)
+	}
+	x.noteAttempt(a)
+	x.timeline.EndAttempt(trace.Result(result), string(kind), a.status)
+}
+
+// discard closes a connection whose answer is not wanted or not whole. One
+// that has answered in full, if only with a refusal, is used again.
+func (x *exchange) discard(a *attempt, f *fault) {
+	if f.relay || (a.answer == answerWhole && x.aborted() == "") {
+		a.call.Finish()
+		return
+	}
+	r, ours := abortReasons[f.kind]
+	if ours {
+		x.timeline.AbortSent(r)
+	}
+	a.call.Discard()
+	if (ours || x.aborted() != "") && a.step > stepConnect && !a.seen.Terminated() {
+		x.tellEngine(a.up, a.up.rid(x.route.dialect, x.attemptID()))
+	}
+}
+
+// resultOf is how the attempt counts for its deployment.
+func (x *exchange) resultOf(f *fault) routing.Result {
+	kind, verdict := fallback.Classify(fallback.Failure{Kind: f.kind})
+	return routing.ResultOf(kind, verdict)
+}
+
+func (x *exchange) noteAttempt(a *attempt) {
+	x.timeline.EditAttempt(func(t *trace.Attempt) {
+		if a.step > stepConnect {
+			t.Connect = a.call.ConnectTime
+		}
+		t.UpstreamID = a.upstreamID
+	})
+}
+
+// failure turns what went wrong on the connection into a fault.
+func (x *exchange) failure(err error) *fault {
+	if r := x.aborted(); r != "" {
+		return x.abortFault()
+	}
+	var e *h1.Error
+	if !errors.As(err, &e) {
+		return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError, message: err.Error()}
+	}
+	f := &fault{status: 502, kind: fallback.Kind(e.Kind), outcome: trace.UpstreamError,
+		message: fmt.Sprintf("deployment %s: %s", x.deployment, e.Error())}
+	switch e.Kind {
+	case h1.KindTimeoutConnect:
+		f.status, f.outcome = 504, trace.TimeoutConnect
+	case h1.KindProxy, h1.KindReset:
+		f.kind = fallback.Connect
+		if x.at.step >= stepHead {
+			f.kind = fallback.Cut
+		}
+	}
+	return f
+}

@@ -1,0 +1,110 @@
+package proxy
+
+import (
+	"sync"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// bodyBudget bounds the request bodies in memory at once (limits.body_budget).
+//
+// Bytes are reserved when a head has been accepted and before its body is
+// read. From there either the exchange claims the reservation and gives it
+// back when the body is released, or the connection dies while the body is
+// being read; the server does not tell of every such death, so an unclaimed
+// reservation ends by itself once the body's read limit has passed.
+type bodyBudget struct {
+	limit int64
+
+	mu      sync.Mutex
+	used    int64                                   // guarded by mu
+	pending map[*fasthttp.RequestHeader]reservation // guarded by mu; not yet claimed
+}
+
+type reservation struct {
+	bytes   int64
+	expires time.Time
+}
+
+func newBodyBudget(limit int64) *bodyBudget {
+	return &bodyBudget{limit: limit, pending: map[*fasthttp.RequestHeader]reservation{}}
+}
+
+// reserve takes n bytes for the body that follows h; false when there is no room.
+// The header's address names the reservation: it is the same in the handler.
+func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, n int64, readLimit time.Duration) bool {
+	now := time.Now()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(h) // of an earlier request whose connection died
+	if b.used+n > b.limit {
+		b.expire(now)
+		if b.used+n > b.limit {
+			return false
+		}
+	}
+	b.used += n
+	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit)}
+	return true
+}
+
+// claim hands the reservation of h to the caller, who must give n back by
+// release. What was reserved above the actual size is given back at once.
+func (b *bodyBudget) claim(h *fasthttp.RequestHeader, actual int64) (n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r, ok := b.pending[h]
+	if !ok {
+		b.used += actual // the reservation had expired while the body was still coming
+		return actual
+	}
+	delete(b.pending, h)
+	b.used += actual - r.bytes
+	return actual
+}
+
+// holds says whether a reservation of h is pending.
+func (b *bodyBudget) holds(h *fasthttp.RequestHeader) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, ok := b.pending[h]
+	return ok
+}
+
+// forget gives back the reservation of a body that will not be read.
+func (b *bodyBudget) forget(h *fasthttp.RequestHeader) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.drop(h)
+}
+
+func (b *bodyBudget) release(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.used -= n
+	if b.used < 0 {
+		panic("BUG: more body bytes released than reserved")
+	}
+}
+
+func (b *bodyBudget) drop(h *fasthttp.RequestHeader) {
+	if r, ok := b.pending[h]; ok {
+		delete(b.pending, h)
+		b.used -= r.bytes
+	}
+}
+
+func (b *bodyBudget) expire(now time.Time) {
+	for h, r := range b.pending {
+		if now.After(r.expires) {
+			b.drop(h)
+		}
+	}
+}
+
+func (b *bodyBudget) inUse() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}

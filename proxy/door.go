@@ -1,0 +1,256 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tracegate/limiter"
+	"tracegate/proxy/hangup"
+	"tracegate/trace"
+	"tracegate/wire"
+)
+
+// door is what the head of a request decides before a byte of its body is
+// read: where it goes and who sends it. It is worked out twice for a request
+// with a body, once when the head has been read and once in the handler, which
+// is cheaper than carrying it across.
+type door struct {
+	route   route
+	modelID []byte // of GET /v1/models/{id}
+	key     *limiter.Key
+}
+
+// door checks a head. The key comes before everything that could tell a
+// stranger about the gateway, and before the body is read.
+func (g *Gateway) door(s *snapshot, h *fasthttp.RequestHeader) (d door, f *fault) {
+	d.route, d.modelID, f = g.where(h)
+	if f != nil {
+		return d, f
+	}
+	switch d.route.kind {
+	case routeAlive, routeReady, routeRoot:
+		return d, nil
+	case routeModels:
+		if h.IsHead() {
+			return d, nil // a reachability check of a client, which needs no key
+		}
+	}
+	key, err := s.tenants.Lookup(credential(h), time.Now())
+	if err != nil {
+		f := refusal(401, "invalid_api_key", err.Error())
+		f.noRetry = true
+		return d, f
+	}
+	d.key = key
+	if n := h.ContentLength(); int64(n) > s.cfg.Limits.MaxBody {
+		return d, tooLarge(s, n)
+	}
+	return d, nil
+}
+
+func tooLarge(s *snapshot, n int) *fault {
+	f := refusal(413, "request_too_large", fmt.Sprintf("the body has %d bytes, more than limits.max_body=%d", n, s.cfg.Limits.MaxBody))
+	if n < 0 {
+		f.message = fmt.Sprintf("the body has more bytes than limits.max_body=%d", s.cfg.Limits.MaxBody)
+	}
+	f.hangUp = true
+	return f
+}
+
+// where finds the route and refuses what no route takes.
+func (g *Gateway) where(h *fasthttp.RequestHeader) (route, []byte, *fault) {
+	r, modelID, ok := routeOf(h.RequestURI())
+	switch wrong := checkFraming(h); {
+	case wrong != "":
+		f := refusal(400, "", wrong)
+		f.hangUp = true
+		return r, nil, f
+	case !ok:
+		f := refusal(400, "", "the request target must be a path")
+		f.hangUp = true
+		return r, nil, f
+	case !h.IsHTTP11():
+		f := refusal(505, "", "HTTP/1.0 has no chunked answers: use HTTP/1.1")
+		f.hangUp = true
+		return r, nil, f
+	case isUpgrade(h):
+		return r, nil, refusal(426, "", "WebSocket is not spoken here: send a POST")
+	case unknownExpectation(h):
+		f := refusal(417, "", "the only expectation that is met is 100-continue")
+		f.hangUp = true
+		return r, nil, f
+	}
+	if f := checkMethod(r, h); f != nil {
+		return r, nil, f
+	}
+	return r, modelID, nil
+}
+
+func isUpgrade(h *fasthttp.RequestHeader) bool {
+	return bytes.EqualFold(h.Peek("Upgrade"), []byte("websocket"))
+}
+
+func unknownExpectation(h *fasthttp.RequestHeader) bool {
+	v := h.Peek("Expect")
+	return len(v) > 0 && !bytes.EqualFold(v, []byte("100-continue"))
+}
+
+func checkMethod(r route, h *fasthttp.RequestHeader) *fault {
+	readable := h.IsGet() || h.IsHead()
+	var f *fault
+	switch r.kind {
+	case routeUnknown:
+		f = refusal(404, "", "there is nothing at this path")
+	case routeInference, routeCountTokens:
+		if h.IsPost() {
+			return nil
+		}
+		f = refusal(405, "", "this path takes POST only")
+	default:
+		if readable && h.ContentLength() <= 0 {
+			return nil
+		}
+		if readable {
+			f = refusal(400, "", "a GET request has no body")
+			break
+		}
+		f = refusal(405, "", "this path takes GET and HEAD only")
+	}
+	f.hangUp = !readable && h.ContentLength() != 0 || readable && h.ContentLength() > 0
+	return f
+}
+
+// credential is the tenant's key in the order of the contract: the first header
+// that is present wins.
+func credential(h *fasthttp.RequestHeader) []byte {
+	if v := h.Peek("X-Gateway-Key"); len(v) > 0 {
+		return v
+	}
+	if v := h.Peek("Authorization"); len(v) > len(bearer) && bytes.EqualFold(v[:len(bearer)], bearer) {
+		return bytes.TrimSpace(v[len(bearer):])
+	}
+	if v := h.Peek("X-Api-Key"); len(v) > 0 {
+		return v
+	}
+	return h.Peek("Api-Key")
+}
+
+var bearer = []byte("Bearer ")
+
+const (
+	slowestUpload = 64 << 10 // bytes per second that a body must keep up with
+	smallestRead  = 1        // a body limit that lets no body in: the server answers through refuseUnread
+)
+
+// headReceived runs between a head and its body. It lets the body in only if
+// the head is acceptable and the bytes fit into limits.body_budget.
+func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	n := int64(h.ContentLength())
+	if n == 0 || n == lengthIdentity {
+		return fasthttp.RequestConfig{}
+	}
+	s := g.state.Load()
+	refused := fasthttp.RequestConfig{MaxRequestBodySize: smallestRead}
+	if _, f := g.door(s, h); f != nil {
+		return refused
+	}
+	if n < 0 {
+		n = s.cfg.Limits.MaxBody // chunked: the size is known when it has been read
+	}
+	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
+	if !g.budget.reserve(h, n, limit+headTimeout) {
+		return refused
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: int(s.cfg.Limits.MaxBody), ReadTimeout: limit}
+}
+
+// lengthIdentity is fasthttp's content length of a request with neither
+// Content-Length nor Transfer-Encoding.
+const lengthIdentity = -2
+
+// expect decides about Expect: 100-continue, before the body is asked for.
+func (g *Gateway) expect(ctx *fasthttp.RequestCtx) int {
+	h := &ctx.Request.Header
+	s := g.state.Load()
+	d, f := g.door(s, h)
+	if f == nil && int64(h.ContentLength()) > 1 && !g.budget.holds(h) {
+		f = bodyBudgetSpent(s)
+	}
+	if f == nil {
+		return fasthttp.StatusContinue
+	}
+	f.hangUp = true
+	g.budget.forget(h)
+	g.turnAway(ctx, s, d, f)
+	return f.status
+}
+
+// refuseUnread answers where the server could not read a request: a broken or
+// oversized head, a body that may not come in, or one that comes too slowly.
+func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
+	s := g.state.Load()
+	h := &ctx.Request.Header
+	var d door
+	f := unreadable(err)
+	if f == nil {
+		held := g.budget.holds(h)
+		if d, f = g.door(s, h); f == nil {
+			f = tooLarge(s, h.ContentLength())
+			if !held {
+				f = bodyBudgetSpent(s)
+			}
+		}
+	} else if r, _, ok := routeOf(h.RequestURI()); ok {
+		d.route = r
+	}
+	f.hangUp = true
+	g.budget.forget(h)
+	if c := hangup.Of(ctx.Conn()); c != nil {
+		c.LingerOnClose(s.cfg.Limits.MaxBody, lingerTime)
+	}
+	g.turnAway(ctx, s, d, f)
+}
+
+// turnAway answers a request that never became an exchange. One that asked for
+// a model gets a timeline all the same, so that its id can be looked up.
+func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *fault) {
+	if d.route.dialect != nil {
+		g.open(ctx, s, d).refuse(ctx, f)
+		return
+	}
+	id := trace.NewID()
+	f.write(&ctx.Response, wire.Chat, id)
+	setIDs(&ctx.Response.Header, id)
+}
+
+// lingerTime is how long a refused body may go on coming, so that its sender
+// reads the answer and not a reset.
+const lingerTime = 2 * time.Second
+
+func bodyBudgetSpent(s *snapshot) *fault {
+	f := saturated(fmt.Sprintf("too many request bodies are in memory: limits.body_budget=%d", s.cfg.Limits.BodyBudget))
+	f.hangUp = true
+	return f
+}
+
+// unreadable says what was wrong with the bytes of a request; nil when nothing
+// was and the body was just not let in.
+func unreadable(err error) *fault {
+	var small *fasthttp.ErrSmallBuffer
+	var netError net.Error
+	switch {
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		return nil
+	case errors.As(err, &small):
+		return refusal(431, "", "the headers are larger than limits.max_header")
+	case errors.As(err, &netError) && netError.Timeout():
+		return refusal(408, "", "the request did not come in time")
+	default:
+		return &fault{status: 400, message: "the request is not well-formed HTTP/1.1", outcome: trace.Refused}
+	}
+}

@@ -1,0 +1,272 @@
+package proxy
+
+import (
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"tracegate/fallback"
+	"tracegate/limiter"
+	"tracegate/proxy/h1"
+	"tracegate/proxy/hangup"
+	"tracegate/routing"
+	"tracegate/trace"
+	"tracegate/wire"
+)
+
+// exchange is one client request and everything that is done for it. It
+// belongs to the goroutine that serves the connection; abort alone may be
+// called from elsewhere (abort.go), through state and call.
+type exchange struct {
+	gw   *Gateway
+	snap *snapshot
+	ctx  *fasthttp.RequestCtx // valid until the answer has been written
+	conn *hangup.Conn         // nil only where the listener is not ours
+
+	route    route
+	key      *limiter.Key
+	head     wire.Head
+	model    *routing.Model
+	timeline *trace.Timeline
+
+	body      []byte // as the client sent it; nil once no attempt can need it
+	bodyBytes int64  // taken from the budget
+	stretched bool   // the model's max_tokens or a cap has to be written into the body
+	maxTokens int64  // what is written then
+
+	deadlines deadlines
+	wish      time.Duration // the client's own limit, which may only lower ours; 0 = none
+	trace     traceContext
+
+	attempts   int
+	deployment string // of the latest attempt
+	at         attempt
+	begun      bool // bytes of an answer have been sent
+	over       bool // finish has run
+
+	state     atomic.Int32            // active, ended, aborting
+	call      atomic.Pointer[h1.Call] // of the attempt under way, for abort
+	drainable atomic.Bool             // that attempt may be read on after the client left
+}
+
+// open begins the exchange: from here on it has an id and a timeline, and a
+// client that leaves aborts it.
+func (g *Gateway) open(ctx *fasthttp.RequestCtx, s *snapshot, d door) *exchange {
+	x := &exchange{
+		gw: g, snap: s, ctx: ctx, conn: hangup.Of(ctx.Conn()),
+		route: d.route, key: d.key,
+		timeline: g.book.Open(time.Now()),
+	}
+	g.streams.Add(1)
+	if x.key != nil {
+		x.key.Tenant.Begin()
+	}
+	x.timeline.OnAbort(x.abort)
+	if x.conn != nil {
+		x.conn.ResumeWrites()
+		x.conn.ResetBlocked()
+		if x.conn.Watch(x.clientLeft) {
+			x.clientLeft()
+		}
+	}
+	return x
+}
+
+// enter takes the request in: its identity, and whether there is room for it.
+func (x *exchange) enter() *fault {
+	x.identify()
+	switch {
+	case x.gw.mode.Load() == refusing:
+		f := saturated("the gateway is shutting down")
+		f.hangUp = true
+		return f
+	case x.gw.streams.Load() > int64(x.snap.cfg.Limits.MaxStreams):
+		return saturated(fmt.Sprintf("too many requests at once: limits.max_streams=%d", x.snap.cfg.Limits.MaxStreams))
+	}
+	return nil
+}
+
+// identify notes who asks. The client's own request id becomes ours where its
+// tenant may choose ids.
+func (x *exchange) identify() {
+	h := &x.ctx.Request.Header
+	tenant := x.key.Tenant
+	clientID := string(h.Peek("X-Request-Id"))
+	if tenant.TrustRequestID && isRequestID(clientID) {
+		x.timeline.SetID(clientID)
+	}
+	x.trace = continuedTrace(h.Peek("Traceparent"), tenant.TrustRequestID)
+	x.timeline.Edit(func(r *trace.Record) {
+		r.ClientID = bounded(clientID)
+		r.Tenant, r.KeyID = tenant.Name, x.key.ID
+		r.Dialect = x.dialectName()
+		r.Client = clientOf(h)
+		r.Tags = tagsOf(h.Peek("X-Gateway-Tags"))
+	})
+}
+
+// dialectName is the dialect that the request is counted under: counting
+// tokens is no conversation.
+func (x *exchange) dialectName() string {
+	if x.route.kind == routeCountTokens {
+		return wire.Other.Name()
+	}
+	return x.route.dialect.Name()
+}
+
+// read takes the body and what its head says. The last byte of the request is
+// here: this is the enqueue instant.
+func (x *exchange) read() *fault {
+	x.timeline.Mark(trace.Enqueue)
+	x.body = x.ctx.Request.Body()
+	x.bodyBytes = x.gw.budget.claim(&x.ctx.Request.Header, int64(len(x.body)))
+	if err := wire.ReadHead(x.route.dialect, x.body, &x.head); err != nil {
+		return refusal(400, "", err.Error())
+	}
+	if !x.head.HasModel {
+		return refusal(400, "", "the body names no model")
+	}
+	x.timeline.Edit(func(r *trace.Record) {
+		r.AskedModel = bounded(x.head.Model)
+		r.Stream = x.streams()
+		if r.Client.Session == "" {
+			r.Client.Session = bounded(x.head.Session)
+		}
+	})
+	return x.readTimeout()
+}
+
+// streams says whether the client asked for an event stream.
+func (x *exchange) streams() bool { return x.head.Stream && x.route.kind == routeInference }
+
+// readTimeout takes the client's own limit and starts the clock.
+func (x *exchange) readTimeout() *fault {
+	const name = "x-gateway-timeout-ms"
+	if v := x.ctx.Request.Header.Peek(name); len(v) > 0 {
+		ms, err := strconv.ParseInt(string(v), 10, 32)
+		if err != nil || ms <= 0 {
+			return refusal(400, "", fmt.Sprintf("the header %s=%s must be a whole number of milliseconds above 0", name, quote(v)))
+		}
+		x.wish = time.Duration(ms) * time.Millisecond
+	}
+	x.deadlines.begin(time.Now())
+	if x.streams() {
+		x.deadlines.keepalive = x.snap.cfg.Keepalive
+	}
+	return nil
+}
+
+// admit decides whether the tenant may have this, and caps what it asked for.
+func (x *exchange) admit() *fault {
+	m, ok := x.snap.table.Model(x.head.Model)
+	if !ok {
+		return refusal(404, "model_not_found", "there is no model model="+quote([]byte(x.head.Model)))
+	}
+	if !x.key.Tenant.MayUse(m.Name()) {
+		f := refusal(403, "model_not_allowed", "this key may not use model="+quote([]byte(x.head.Model)))
+		f.noRetry = true
+		return f
+	}
+	x.model = m
+	note := x.capTokens()
+	x.timeline.Edit(func(r *trace.Record) {
+		r.Model = m.Name()
+		r.Limiter.Decision = "allow"
+		if note.Setting != "" {
+			r.Notes = append(r.Notes, note)
+		}
+	})
+	x.timeline.Mark(trace.Admit)
+	return nil
+}
+
+// defaultMaxTokens is set for Messages, whose upstreams need a value.
+const defaultMaxTokens = 8192
+
+// capTokens applies the model's and the tenant's max_tokens: a cap on what was
+// asked for, and the value where nothing was.
+func (x *exchange) capTokens() trace.Note {
+	if x.route.kind != routeInference || !hasMaxTokens(x.route.dialect) {
+		return trace.Note{}
+	}
+	limit := x.model.Spec.MaxTokens
+	name := "models." + x.model.Name() + ".max_tokens"
+	if t := x.key.Tenant; t.MaxTokens > 0 && (limit == 0 || t.MaxTokens < limit) {
+		limit, name = t.MaxTokens, "tenants."+t.Name+".max_tokens"
+	}
+	asked := x.head.MaxTokens
+	switch {
+	case asked < 0 && limit == 0 && x.route.dialect == wire.Messages:
+		limit, name = defaultMaxTokens, "the default"
+	case limit == 0, asked >= 0 && asked <= limit:
+		return trace.Note{}
+	}
+	x.stretched, x.maxTokens = true, limit
+	reason := fmt.Sprintf("none was sent: set to %s=%d", name, limit)
+	if asked >= 0 {
+		reason = fmt.Sprintf("%d is over %s=%d", asked, name, limit)
+	}
+	return trace.Note{Setting: "max_tokens", Action: trace.NoteChanged, Reason: reason}
+}
+
+func hasMaxTokens(d wire.Dialect) bool { return d != wire.Embeddings && d != wire.Other }
+
+// releaseBody gives the request's bytes back once no attempt can need them: a
+// long prompt must not stay in memory while its answer streams.
+func (x *exchange) releaseBody() {
+	if x.bodyBytes > 0 {
+		x.gw.budget.release(x.bodyBytes)
+		x.bodyBytes = 0
+	}
+	x.at.releaseRequest()
+	if x.body != nil {
+		x.body = nil
+		x.ctx.Request.ResetBody()
+	}
+}
+
+// finish ends the exchange, exactly once, whatever the exit: the connection's
+// watch, the body, the deployment's place and the timeline.
+func (x *exchange) finish(outcome trace.Outcome, f *fault) {
+	if x.over {
+		panic("BUG: an exchange was finished twice")
+	}
+	x.over = true
+	x.state.Store(ended)
+	if x.conn != nil {
+		x.conn.Unwatch()
+	}
+	x.endAttempt(f)
+	x.releaseBody()
+	x.record(outcome, f)
+	var info *trace.ErrorInfo
+	if f != nil {
+		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: f.message}
+	}
+	x.timeline.Finish(outcome, info)
+	if x.key != nil {
+		x.key.Tenant.End()
+	}
+	x.gw.streams.Add(-1)
+}
+
+func (f *fault) errorKind() string {
+	if f.kind != "" {
+		return string(f.kind)
+	}
+	if f.code != "" {
+		return f.code
+	}
+	return strconv.Itoa(f.status)
+}
+
+// kindOf is the failure's kind, "" for none.
+func kindOf(f *fault) fallback.Kind {
+	if f == nil {
+		return ""
+	}
+	return f.kind
+}

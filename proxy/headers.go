@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"tracegate/configs"
+)
+
+// Names are compared in the canonical form that fasthttp gives them.
+
+// never are request headers that stay on this side: they belong to the
+// connection, are set anew, or carry a credential of the client (the
+// caller's key must not travel upstream, https://github.com/BerriAI/litellm/issues/32202).
+var never = map[string]bool{
+	// of the connection
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Transfer-Encoding": true, "Upgrade": true, "Expect": true, "Http2-Settings": true,
+	// set anew
+	"Host": true, "Content-Length": true, "Accept-Encoding": true, "X-Request-Id": true, "Traceparent": true,
+	"X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Forwarded-Port": true,
+	"Forwarded": true, "X-Real-Ip": true, "Via": true,
+	// the gateway's own
+	"X-Gateway-Key": true, "X-Gateway-Tags": true, "X-Gateway-Timeout-Ms": true,
+	"Proxy-Authorization": true, "Proxy-Authenticate": true,
+}
+
+// credentials are dropped too unless the deployment passes the client's own.
+var credentials = map[string]bool{
+	"Authorization": true, "X-Api-Key": true, "Api-Key": true, "Cookie": true, "X-Goog-Api-Key": true,
+}
+
+// upstreamOnly are response headers that stay on the upstream's side.
+var upstreamOnly = map[string]bool{
+	"Connection": true, "Keep-Alive": true, "Proxy-Connection": true, "Te": true, "Trailer": true,
+	"Transfer-Encoding": true, "Upgrade": true, "Proxy-Authenticate": true,
+	"Content-Length": true, "Content-Type": true, "Date": true, "Server": true,
+	"X-Request-Id": true, "Request-Id": true,
+}
+
+// accountHeaders tell of the upstream account's own limits, which are not
+// those of a client behind a shared key.
+func accountHeader(name []byte) bool {
+	return bytes.HasPrefix(name, []byte("Anthropic-Ratelimit-")) || bytes.HasPrefix(name, []byte("X-Ratelimit-")) ||
+		string(name) == "Anthropic-Organization-Id" || string(name) == "Openai-Organization"
+}
+
+// appendRequestHead writes the head of the upstream request: what the client
+// sent, less what must not travel, with the deployment's host, credential and
+// the attempt's own request id.
+func (x *exchange) appendRequestHead(dst []byte, up *upstream, bodyLength int) []byte {
+	h := &x.ctx.Request.Header
+	dst = append(dst, "POST "...)
+	dst = append(dst, up.path(x.route)...)
+	if q := queryWithoutKeys(queryOf(h.RequestURI())); len(q) > 0 {
+		dst = append(append(dst, '?'), q...)
+	}
+	dst = append(dst, " HTTP/1.1\r\nHost: "...)
+	dst = append(dst, up.host...)
+	dst = append(dst, "\r\n"...)
+	named := namedByConnection(h)
+	pass, typed := up.passes(), false
+	for name, value := range h.All() {
+		n := string(name)
+		if n == "Content-Type" && !bytes.Contains(value, []byte("json")) {
+			continue // the body is JSON, as we know: curl and others say something else
+		}
+		typed = typed || n == "Content-Type"
+		if never[n] || (credentials[n] && !pass) || named[n] {
+			continue
+		}
+		dst = appendHeader(dst, n, value)
+	}
+	if !typed {
+		dst = append(dst, "Content-Type: application/json\r\n"...)
+	}
+	dst = append(dst, up.authLine...)
+	dst = append(dst, "Accept-Encoding: identity\r\nX-Request-Id: "...)
+	dst = append(dst, x.attemptID()...)
+	dst = append(dst, "\r\nTraceparent: "...)
+	dst = x.appendTraceparent(dst)
+	dst = append(dst, "\r\nContent-Length: "...)
+	dst = strconv.AppendInt(dst, int64(bodyLength), 10)
+	return append(dst, "\r\n\r\n"...)
+}
+
+func appendHeader(dst []byte, name string, value []byte) []byte {
+	dst = append(append(dst, name...), ": "...)
+	return append(append(dst, value...), "\r\n"...)
+}
+
+func queryOf(target []byte) []byte {
+	if i := bytes.IndexByte(target, '?'); i >= 0 {
+		return target[i+1:]
+	}
+	return nil
+}
+
+// namedByConnection are the headers that Connection names as belonging to this
+// hop; nil in the ordinary case.
+func namedByConnection(h *fasthttp.RequestHeader) map[string]bool {
+	v := h.Peek("Connection")
+	if len(v) == 0 || bytes.EqualFold(v, []byte("keep-alive")) || bytes.EqualFold(v, []byte("close")) {
+		return nil
+	}
+	named := map[string]bool{}
+	for part := range strings.SplitSeq(string(v), ",") {
+		name := []byte(strings.TrimSpace(part))
+		named[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))] = true
+	}
+	return named
+}
+
+// authLine is the deployment's credential as a header line, "" where none is sent.
+func authLine(d *configs.Deployment) string {
+	key := d.APIKey.Reveal()
+	if key == "" {
+		return ""
+	}
+	switch d.Auth {
+	case authBearer:
+		return "Authorization: Bearer " + key + "\r\n"
+	case authXAPIKey:
+		return "X-Api-Key: " + key + "\r\n"
+	default:
+		return ""
+	}
+}
+
+// copyResponseHead writes the upstream's headers, less its connection's own,
+// into the client's response.
+func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.ResponseHeader, passAccount bool) {
+	if ct := src.ContentType(); len(ct) > 0 {
+		dst.SetContentTypeBytes(ct)
+	}
+	for name, value := range src.All() {
+		if upstreamOnly[string(name)] || (!passAccount && accountHeader(name)) {
+			continue
+		}
+		dst.AddBytesKV(name, value)
+	}
+}
+
+// ownHeaders are on every answer, errors too.
+func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
+	id := x.timeline.ID()
+	h.Set("X-Request-Id", id)
+	h.Set("Request-Id", id)
+	h.Set("X-Gateway-Attempts", strconv.Itoa(x.attempts))
+	if x.model != nil {
+		h.Set("X-Gateway-Model", x.model.Name())
+	}
+	if x.deployment != "" {
+		h.Set("X-Gateway-Deployment", x.deployment)
+	}
+}

@@ -1,0 +1,205 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"tracegate/fallback"
+	"tracegate/proxy/h1"
+	"tracegate/trace"
+	"tracegate/wire"
+)
+
+// run drives the exchange until its answer begins, or says why there is none.
+// It also returns nil at the keep-alive instant, with no answer yet: the
+// caller gives the client a sign of life and calls it again.
+func (x *exchange) run() *fault {
+	if !x.at.open {
+		if f := x.begin(); f != nil {
+			return f
+		}
+	}
+	for x.at.answer == answerNone {
+		err := x.advance()
+		if err == nil {
+			continue
+		}
+		var f *fault
+		if errors.As(err, &f) {
+			return f
+		}
+		if !errors.Is(err, h1.ErrPaused) {
+			return x.failure(err)
+		}
+		owed, f := x.paused()
+		if f != nil {
+			return f
+		}
+		if owed {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Error makes a fault a value that a step can return beside the errors of the
+// connection.
+func (f *fault) Error() string { return f.message }
+
+// advance takes the attempt one step further. Each step may return
+// h1.ErrPaused and is called again.
+func (x *exchange) advance() error {
+	a := &x.at
+	until, _ := x.deadlines.next(a.step, time.Time{})
+	switch a.step {
+	case stepConnect:
+		if err := a.call.Connect(until); err != nil {
+			return err
+		}
+		x.timeline.SetPhase(trace.PhaseWaitingHeaders)
+		x.drainable.Store(a.up.spec.DrainOnClientAbort > 0)
+		a.step = stepSend
+	case stepSend:
+		if err := a.call.WriteRendered(until, a.request, a.body); err != nil {
+			return err
+		}
+		a.step = stepHead
+	case stepHead:
+		if err := a.call.ReadHead(until, &a.head); err != nil {
+			return err
+		}
+		x.timeline.Mark(trace.Headers)
+		a.status, a.upstreamID = a.head.StatusCode(), upstreamRequestID(&a.head)
+		a.step = stepBody
+		if x.expectsEvents() {
+			a.step = stepContent
+		}
+	case stepContent:
+		return x.firstContent(until)
+	case stepBody:
+		return x.readWhole(until)
+	}
+	return nil
+}
+
+// paused is asked after a wait ended without what was waited for: a limit may
+// have passed, the client may be owed a sign of life, or somebody called.
+func (x *exchange) paused() (owed bool, f *fault) {
+	if x.aborted() != "" {
+		return false, x.pausedByAbort()
+	}
+	switch l := x.deadlines.due(time.Now(), x.at.step, x.timeline.LastToken()); l {
+	case noLimit:
+		return false, nil
+	case limitKeepalive:
+		return true, nil
+	default:
+		return false, x.deadlines.fault(l, x.head.EstimatedTokens)
+	}
+}
+
+// pausedByAbort: the client has left, but the answer may be read on for a
+// while to learn its cost.
+func (x *exchange) pausedByAbort() *fault {
+	d := &x.deadlines
+	if x.aborted() != trace.AbortClientGone || !x.drainable.Load() {
+		return x.abortFault()
+	}
+	now := time.Now()
+	if d.drained.IsZero() {
+		d.drained = now.Add(x.at.up.spec.DrainOnClientAbort)
+		d.keepalive = 0
+		return nil
+	}
+	if l := d.due(now, x.at.step, x.timeline.LastToken()); l != noLimit {
+		return x.abortFault()
+	}
+	return nil
+}
+
+// expectsEvents says whether the answer that begins is to be read as an event
+// stream. What the client asked for decides; the content type does not, for
+// engines and resellers get it wrong. firstContent looks at the first byte.
+func (x *exchange) expectsEvents() bool {
+	return x.streams() && x.at.status == 200 && !x.at.encoded()
+}
+
+// firstContent reads the stream up to its first content. Until then nothing
+// has been sent, so a failure can still become a status, or another attempt.
+func (x *exchange) firstContent(until time.Time) error {
+	a := &x.at
+	b, err := a.call.Next(until)
+	if err != nil {
+		return x.endedBeforeContent(err)
+	}
+	if a.events == 0 && len(a.pending) == 0 && isJSON(b) {
+		a.whole = append(a.whole, b...)
+		a.step = stepBody
+		return nil
+	}
+	x.timeline.Mark(trace.FirstByte)
+	out, saw, stopped := a.piece.cut(b, &a.parser, x.route.dialect, &a.seen)
+	a.pending = append(a.pending, out...)
+	a.events += saw.events
+	x.timeline.Tokens(saw.tokens)
+	switch {
+	case saw.tokens > 0:
+		a.stopped = stopped
+	case saw.kinds&wire.Failed != 0:
+		return x.reportedFailure()
+	case stopped:
+		return x.emptyStream()
+	case saw.kinds&wire.Terminal == 0 && len(a.pending) < pendingLimit && !a.piece.loose:
+		return nil
+	}
+	a.terminal = saw.kinds&wire.Terminal != 0
+	a.answer = answerStream
+	if saw.tokens > 0 {
+		a.step = stepStream
+	}
+	return nil
+}
+
+// pendingLimit bounds what is held of a stream before its first content; a
+// longer preface begins the answer.
+const pendingLimit = 1 << 20
+
+// endedBeforeContent: the stream ended, or broke, before any content.
+func (x *exchange) endedBeforeContent(err error) error {
+	a := &x.at
+	if err != io.EOF {
+		return err
+	}
+	if ev, ok := a.parser.End(); ok {
+		x.route.dialect.Observe(&a.seen, ev)
+		if a.seen.Failure != nil {
+			return x.reportedFailure()
+		}
+	}
+	if a.seen.Complete() {
+		a.answer, a.terminal = answerStream, true
+		return nil
+	}
+	if a.events == 0 || a.seen.Terminated() {
+		return x.emptyStream()
+	}
+	return &fault{status: 502, kind: fallback.Cut, outcome: trace.UpstreamError,
+		message: "deployment " + x.deployment + ": the stream ended before its first token"}
+}
+
+func (x *exchange) emptyStream() *fault {
+	return &fault{status: 502, kind: fallback.Empty, outcome: trace.EmptyStream,
+		message: "deployment " + x.deployment + ": the stream ended without any content"}
+}
+
+// reportedFailure is an error object inside a 200, before any content.
+func (x *exchange) reportedFailure() *fault {
+	why := x.at.seen.Failure
+	kind, _ := fallback.Classify(fallback.Failure{Kind: fallback.ErrorEvent})
+	if why.Status != 0 {
+		kind, _ = fallback.Classify(fallback.Failure{Status: why.Status, JSON: true, Message: []byte(why.Message)})
+	}
+	return &fault{status: 502, kind: kind, outcome: trace.UpstreamError,
+		message: "deployment " + x.deployment + " answered 200 with an error: " + why.Message}
+}

@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"tracegate/fallback"
+	"tracegate/trace"
+	"tracegate/wire"
+)
+
+// wholeLimit bounds the answers that are read to their end before they are
+// passed on, so that a cut one can still become a status and its usage be
+// read. A larger one is passed on as it comes.
+const wholeLimit = 4 << 20
+
+// readWhole reads an answer that is no event stream.
+func (x *exchange) readWhole(until time.Time) error {
+	a := &x.at
+	b, err := a.call.Next(until)
+	switch {
+	case err == nil:
+		x.timeline.Mark(trace.FirstByte)
+		a.whole = append(a.whole, b...)
+		if a.status == 200 && (len(a.whole) > wholeLimit || x.passesUnread()) {
+			a.answer = answerOpaque
+		}
+		if len(a.whole) > wholeLimit && a.status != 200 {
+			return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError,
+				message: fmt.Sprintf("deployment %s: status %d with a body of more than %d bytes", x.deployment, a.status, wholeLimit)}
+		}
+		return nil
+	case err == io.EOF:
+		return x.readStatus()
+	default:
+		return err
+	}
+}
+
+// passesUnread: a compressed event stream cannot be looked at, and must not be
+// collected either.
+func (x *exchange) passesUnread() bool { return x.streams() && x.at.encoded() }
+
+// readStatus decides what a complete answer means.
+func (x *exchange) readStatus() error {
+	a := &x.at
+	a.answer = answerWhole
+	if a.status >= 200 && a.status < 300 {
+		return x.readSuccess()
+	}
+	kind, _ := fallback.Classify(fallback.Failure{Status: a.status, JSON: isJSON(a.whole), Message: firstBytes(a.whole)})
+	f := &fault{status: a.status, kind: kind, outcome: trace.UpstreamError, relay: true,
+		message: fmt.Sprintf("deployment %s answered %d: %s", x.deployment, a.status, x.said())}
+	switch {
+	case a.status < 300 || a.status >= 600, kind == fallback.Protocol:
+		f.status, f.relay = 502, false
+	case kind == fallback.Credential && !a.up.passes():
+		// Our credential, not the client's: it must not hear 401 and ask its user to log in.
+		f.status, f.relay = 502, false
+	case a.status < 500:
+		f.outcome = trace.ClientError // relayed; whose fault it was is the attempt's result
+	}
+	return f
+}
+
+// readSuccess looks for what a 2xx body says about itself.
+func (x *exchange) readSuccess() error {
+	a := &x.at
+	if len(a.whole) == 0 && a.status != 204 {
+		return x.emptyStream()
+	}
+	if a.encoded() {
+		return nil
+	}
+	x.route.dialect.ObserveBody(&a.seen, a.whole)
+	if a.seen.Failure != nil {
+		return x.reportedFailure()
+	}
+	return nil
+}
+
+// said is the reason in an error body, in the upstream's words.
+func (x *exchange) said() string {
+	if x.at.encoded() {
+		return "(a compressed body)"
+	}
+	return wire.ReadFailure(x.at.status, x.at.whole).Message
+}
+
+// firstBytes is as much of a body as is searched for an engine's texts.
+func firstBytes(body []byte) []byte { return body[:min(len(body), 8<<10)] }

@@ -1,0 +1,150 @@
+package routing
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tracegate/configs"
+	"tracegate/fallback"
+)
+
+// Deployment is one base URL with one served model. Spec never changes; Live
+// is shared by every table that names the deployment, so counts and requests
+// in flight outlive a reload.
+type Deployment struct {
+	Spec  *configs.Deployment
+	Model string // the public model it serves
+	Live  *Live
+}
+
+// Name is the deployment's name in the file.
+func (d *Deployment) Name() string { return d.Spec.Name }
+
+// Result is how an attempt ended, as counted and as shown.
+type Result string
+
+// The results of an attempt; the words are the public contract's.
+const (
+	OK           Result = "ok"
+	Fault        Result = "fault"
+	Backpressure Result = "backpressure"
+	NotTheirs    Result = "not_theirs"
+	ClientAbort  Result = "client_abort"
+)
+
+// ResultOf names the result of a failed attempt.
+func ResultOf(k fallback.Kind, v fallback.Verdict) Result {
+	switch {
+	case k == fallback.ClientGone:
+		return ClientAbort
+	case v == fallback.Fault:
+		return Fault
+	case v == fallback.Backpressure:
+		return Backpressure
+	default:
+		return NotTheirs
+	}
+}
+
+// Live is what a deployment is doing: requests in flight and how attempts
+// ended. All methods may be called from any goroutine.
+type Live struct {
+	inflight atomic.Int64
+	requests atomic.Int64
+	tokens   atomic.Int64
+	ok       atomic.Int64
+	fault    atomic.Int64
+	pressure atomic.Int64
+	client   atomic.Int64
+	abort    atomic.Int64
+	since    time.Time
+
+	mu     sync.Mutex
+	faults []LastFault // newest last, at most keptFaults; guarded by mu
+}
+
+// LastFault is one remembered failure of a deployment.
+type LastFault struct {
+	Time    time.Time `json:"time"`
+	Kind    string    `json:"kind"`
+	Status  *int      `json:"status"`
+	Message string    `json:"message"`
+}
+
+const (
+	keptFaults      = 8
+	keptFaultLength = 200
+)
+
+// Permit is one request's place at a deployment. Its owner calls End exactly once.
+type Permit struct {
+	live *Live
+}
+
+// Begin takes a place.
+func (d *Deployment) Begin() Permit {
+	d.Live.inflight.Add(1)
+	d.Live.requests.Add(1)
+	return Permit{live: d.Live}
+}
+
+// End gives the place back and counts how the attempt ended; tokens are the
+// generated ones. A second call is a bug.
+func (p *Permit) End(r Result, tokens int64) {
+	if p.live == nil {
+		panic("BUG: a permit was returned twice")
+	}
+	l := p.live
+	p.live = nil
+	l.inflight.Add(-1)
+	l.tokens.Add(tokens)
+	switch r {
+	case OK:
+		l.ok.Add(1)
+	case Fault:
+		l.fault.Add(1)
+	case Backpressure:
+		l.pressure.Add(1)
+	case NotTheirs:
+		l.client.Add(1)
+	case ClientAbort:
+		l.abort.Add(1)
+	}
+}
+
+// Inflight is how many requests are at the deployment now.
+func (l *Live) Inflight() int64 { return l.inflight.Load() }
+
+// Remember keeps a failure for the state page.
+func (l *Live) Remember(kind string, status int, message string) {
+	f := LastFault{Time: time.Now().UTC(), Kind: kind, Message: bounded(message)}
+	if status != 0 {
+		f.Status = &status
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.faults) == keptFaults {
+		copy(l.faults, l.faults[1:])
+		l.faults = l.faults[:keptFaults-1]
+	}
+	l.faults = append(l.faults, f)
+}
+
+// bounded cuts a message at a rune's boundary.
+func bounded(s string) string {
+	if len(s) <= keptFaultLength {
+		return s
+	}
+	cut := keptFaultLength
+	for cut > 0 && s[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+func (l *Live) lastFaults() []LastFault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]LastFault{}, l.faults...)
+}
