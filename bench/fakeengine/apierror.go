@@ -29,7 +29,10 @@ func badJSON(body []byte, err error) *apiError {
 		return &apiError{400, "Bad Request", fmt.Sprintf("1 validation error:\n  {'type': '%s_type', 'loc': 'body.%s', 'msg': 'Input should be a valid %s', 'input': '<%s>'}",
 			wrong.Type, wrong.Field, wrong.Type, wrong.Value), "body." + wrong.Field}
 	case errors.As(err, &syntax):
-		at := min(int(syntax.Offset), len(body)) - 1
+		at := int(syntax.Offset) - 1
+		if at+1 >= len(body) { // it ended too soon
+			at = len(body)
+		}
 		loc := fmt.Sprintf("body.%d", max(at, 0))
 		return &apiError{400, "Bad Request", fmt.Sprintf("1 validation error:\n  {'type': 'json_invalid', 'loc': '%s', 'msg': 'JSON decode error', 'input': '<dict of 0 items>', 'ctx': {'error': 'Expecting property name enclosed in double quotes'}}",
 			loc), loc}

@@ -34,6 +34,9 @@ func (c *chat) begin(x *exchange, l *lane) {
 }
 
 func (c *chat) token(x *exchange, l *lane, p piece, reason string) {
+	if p.kind == kindNothing && reason == "" {
+		return // the parser holds the token back
+	}
 	b := c.prefix(x)
 	b = append(b, `{"index":`...)
 	b = strconv.AppendInt(b, int64(l.index), 10)
@@ -104,7 +107,7 @@ func (c *chat) close(x *exchange) {
 		b = appendString(b, x.e.fingerprint())
 		if x.e.o.RequestMetrics {
 			b = append(b, `,"metrics":`...)
-			b = x.metrics(b)
+			b = x.metrics(b, false)
 		}
 		c.send(x, append(b, '}'), evPlain)
 	}
@@ -146,7 +149,7 @@ func (c *chat) body(x *exchange) []byte {
 	}
 	b = append(b, `,"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":`...)
 	if x.e.o.RequestMetrics {
-		return append(x.metrics(b), '}')
+		return append(x.metrics(b, true), '}')
 	}
 	return append(b, `null}`...)
 }

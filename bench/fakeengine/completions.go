@@ -60,7 +60,7 @@ func (c *completions) close(x *exchange) {
 		b = append(x.usage(b, false), `,"system_fingerprint":`...)
 		b = appendString(b, x.e.fingerprint())
 		if x.e.o.RequestMetrics {
-			b = x.metrics(append(b, `,"metrics":`...))
+			b = x.metrics(append(b, `,"metrics":`...), false)
 		}
 		c.buf = append(b, "}\n\n"...)
 		x.out.emit(x, c.buf, evPlain)
@@ -103,7 +103,7 @@ func (c *completions) body(x *exchange) []byte {
 	}
 	b = append(b, `,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":`...)
 	if x.e.o.RequestMetrics {
-		return append(x.metrics(b), '}')
+		return append(x.metrics(b, true), '}')
 	}
 	return append(b, `null}`...)
 }

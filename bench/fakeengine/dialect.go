@@ -25,7 +25,6 @@ type lane struct {
 	q        *sequence
 	index    int
 	sent     int // tokens written
-	began    bool
 	finished bool
 }
 

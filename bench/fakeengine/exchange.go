@@ -28,6 +28,7 @@ type exchange struct {
 	lanes  []*lane
 	notify chan struct{}
 
+	begun  bool // the first events of the choices were written
 	isGone bool
 	failed bool // the in-stream error was written
 }

@@ -160,8 +160,7 @@ func (r *responses) response(x *exchange, status string) string {
 			usage = r.usage(x)
 		}
 		if x.e.o.RequestMetrics {
-			m := string(x.metrics(nil))
-			metrics = `"metrics":` + strings.TrimSuffix(m, "}") + `,"speculative_decoding":null},`
+			metrics = `"metrics":` + string(x.metrics(nil, true)) + `,`
 		}
 	}
 	limit := "null"

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // generating and other POST routes that are logged, by path.
@@ -90,6 +91,10 @@ func (x *exchange) authorized() bool {
 func (x *exchange) route() {
 	if x.api != "" && !jsonType(x.r.Header.Get("Content-Type")) {
 		x.refuse(&apiError{400, "Bad Request", "1 validation error:\n  Unsupported Media Type: Only 'application/json' is allowed", ""})
+		return
+	}
+	if x.api != "" && !utf8.Valid(x.raw) {
+		x.json(400, []byte(`{"detail":"There was an error parsing the body"}`))
 		return
 	}
 	if x.generates() {

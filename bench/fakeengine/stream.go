@@ -18,10 +18,7 @@ func (x *exchange) stream() {
 	}
 	x.d.open(x)
 	if x.fault(EarlyRole) != nil {
-		for _, l := range x.lanes {
-			x.d.begin(x, l)
-			l.began = true
-		}
+		x.beginAll()
 	}
 	for !x.out.over {
 		if x.pump() {
@@ -169,10 +166,7 @@ func (x *exchange) advance(l *lane) bool {
 	if !x.e.o.MergeBehind {
 		behind = min(behind, step)
 	}
-	if !l.began {
-		x.d.begin(x, l)
-		l.began = true
-	}
+	x.beginAll()
 	x.big(l)
 	if x.out.over {
 		return false
@@ -200,6 +194,17 @@ func (x *exchange) advance(l *lane) bool {
 	return true
 }
 
+// beginAll writes the first event of every choice; the first token of any of them brings them all.
+func (x *exchange) beginAll() {
+	if x.begun {
+		return
+	}
+	x.begun = true
+	for _, l := range x.lanes {
+		x.d.begin(x, l)
+	}
+}
+
 // wind ends a choice that was aborted or that died.
 func (x *exchange) wind(l *lane) {
 	l.finished = true
@@ -209,11 +214,10 @@ func (x *exchange) wind(l *lane) {
 		x.out.over = true
 		return
 	}
-	if !l.began {
-		x.d.begin(x, l)
-		l.began = true
+	x.beginAll()
+	if l.sent > 0 { // aborted before its first token: vLLM takes the end for an empty chunk and drops it
+		x.d.finish(x, l, l.q.finishReason())
 	}
-	x.d.finish(x, l, l.q.finishReason())
 }
 
 func (x *exchange) interval() int {

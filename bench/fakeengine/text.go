@@ -73,6 +73,12 @@ func (a *answer) piece(c, i int) piece {
 	if i < a.reasoning {
 		return piece{kind: kindReasoning, text: a.word(c, i)}
 	}
+	if a.reasoning > 0 {
+		if i == a.reasoning {
+			return piece{kind: kindNothing} // the end of the thought
+		}
+		i--
+	}
 	if len(a.calls) == 0 {
 		return piece{kind: kindText, text: a.word(c, i)}
 	}
@@ -150,7 +156,7 @@ func (e *Engine) compose(c *call) *answer {
 	a.reasoning = min(wordNumber(reasonPattern, c.prompt, 0), natural)
 	if c.wantsTool {
 		a.calls = e.composeCalls(c, a.marker)
-		natural = a.reasoning + 1
+		natural = a.reasoning + min(a.reasoning, 1) + 1
 		for _, t := range a.calls {
 			natural += 1 + len(t.args)
 		}

@@ -63,8 +63,9 @@ func (x *exchange) runningUsage(b []byte, l *lane, sent int) []byte {
 	return append(b, `,"completion_tokens_details":null}`...)
 }
 
-// metrics appends the object of --enable-per-request-metrics: null for several choices.
-func (x *exchange) metrics(b []byte) []byte {
+// metrics appends the object of --enable-per-request-metrics: null for several choices. Chat and completions
+// streams leave one key out.
+func (x *exchange) metrics(b []byte, whole bool) []byte {
 	if len(x.lanes) != 1 {
 		return append(b, `null`...)
 	}
@@ -78,8 +79,12 @@ func (x *exchange) metrics(b []byte) []byte {
 	if n > 1 && span > 0 {
 		itl, rate = span*1e3/float64(n-1), float64(n)/span
 	}
-	return fmt.Appendf(b, `{"time_to_first_token_ms":%s,"generation_time_ms":%s,"queue_time_ms":%s,"mean_itl_ms":%s,"tokens_per_second":%s}`,
+	b = fmt.Appendf(b, `{"time_to_first_token_ms":%s,"generation_time_ms":%s,"queue_time_ms":%s,"mean_itl_ms":%s,"tokens_per_second":%s`,
 		ms(first.Sub(scheduled).Seconds()*1e3), ms(span*1e3), ms(scheduled.Sub(arrived).Seconds()*1e3), ms(itl), ms(rate))
+	if whole {
+		b = append(b, `,"speculative_decoding":null`...)
+	}
+	return append(b, '}')
 }
 
 // fingerprint tells a configuration of the engine from another.
