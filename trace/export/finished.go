@@ -29,6 +29,10 @@ type line struct {
 	tokens   map[tokenKey]prometheus.Counter
 }
 
+// tableSize bounds the tables by what a record says: an upstream may invent status numbers without end. Their labels
+// are bounded anyway; beyond the table they are looked up each time.
+const tableSize = 1000
+
 type requestKey struct {
 	dialect string
 	outcome trace.Outcome
@@ -76,7 +80,7 @@ func (m *Metrics) countRequest(l *line, r *trace.Record) {
 	if c == nil {
 		c = m.requests.WithLabelValues(l.tenant, l.model, l.deployment,
 			known(r.Dialect, trace.Dialects), known(r.Outcome, trace.Outcomes), code(r.Status))
-		if len(l.requests) < 1000 { // an upstream may invent status numbers; the labels are bounded, so is this table
+		if len(l.requests) < tableSize {
 			l.requests[key] = c
 		}
 	}
@@ -85,7 +89,9 @@ func (m *Metrics) countRequest(l *line, r *trace.Record) {
 		o := l.duration[r.Outcome]
 		if o == nil {
 			o = m.duration.WithLabelValues(l.tenant, l.model, l.deployment, known(r.Outcome, trace.Outcomes))
-			l.duration[r.Outcome] = o
+			if len(l.duration) < tableSize {
+				l.duration[r.Outcome] = o
+			}
 		}
 		o.Observe(d.Seconds())
 	}

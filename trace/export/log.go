@@ -51,6 +51,7 @@ func NewLog(w io.Writer, format string, level slog.Leveler) *Log {
 	if format == FormatJSON {
 		l.handler = slog.NewJSONHandler(w, options)
 	} else {
+		options.ReplaceAttr = dashForNull
 		l.handler = slog.NewTextHandler(w, options)
 	}
 	go l.write() // until Close
@@ -140,6 +141,14 @@ func lineOf(r *trace.Record) slog.Record {
 		line.AddAttrs(slog.Group("error", word("kind", r.Error.Kind), word("message", shorten(r.Error.Message, maxMessage))))
 	}
 	return line
+}
+
+// dashForNull shows what is missing as the text format's readers expect it.
+func dashForNull(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindAny && a.Value.Any() == nil {
+		a.Value = slog.StringValue("-")
+	}
+	return a
 }
 
 func word(name, value string) slog.Attr {

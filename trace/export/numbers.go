@@ -33,18 +33,18 @@ func (p *picture) numbers() {
 		p.fact("cost", strconv.FormatFloat(r.Cost, 'f', -1, 64))
 	}
 	if r.Limiter.Decision != "" && r.Limiter.Decision != "allow" {
-		p.fact("limiter", strings.TrimSpace(r.Limiter.Decision+" "+r.Limiter.Dimension))
+		p.fact("limiter", strings.TrimSpace(printable(r.Limiter.Decision+" "+r.Limiter.Dimension)))
 	}
 	p.fact("limit", printable(r.Limit))
 	if r.Error != nil {
 		p.fact("error", printable(r.Error.Kind)+": "+shorten(r.Error.Message, maxMessage))
 	}
 	if side, ok := r.Interruption(); ok {
-		p.fact("broken by", string(side))
+		p.fact("broken by", printable(string(side)))
 	}
 	for i := range r.Attempts {
 		if a := &r.Attempts[i]; a.AbortSent >= 0 {
-			p.fact("aborted", fmt.Sprintf("attempt %d at +%s: %s", a.N, short(a.AbortSent), a.AbortReason))
+			p.fact("aborted", fmt.Sprintf("attempt %d at +%s: %s", a.N, short(a.AbortSent), printable(string(a.AbortReason))))
 		}
 	}
 	if r.WriteStall > 0 {
@@ -56,10 +56,10 @@ func (p *picture) numbers() {
 		}
 	}
 	for _, n := range r.Notes {
-		p.fact("note", fmt.Sprintf("%s %s: %s", printable(n.Setting), n.Action, printable(n.Reason)))
+		p.fact("note", fmt.Sprintf("%s %s: %s", printable(n.Setting), printable(n.Action), printable(n.Reason)))
 	}
 	for _, id := range r.Findings {
-		p.fact("finding", id)
+		p.fact("finding", printable(id))
 	}
 }
 
@@ -83,7 +83,7 @@ func tokens(t trace.Tokens) string {
 		return ""
 	}
 	if t.Source != "" {
-		parts = append(parts, "("+t.Source+")")
+		parts = append(parts, "("+printable(t.Source)+")")
 	}
 	return strings.Join(parts, "  ")
 }

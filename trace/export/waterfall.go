@@ -44,8 +44,8 @@ func (p *picture) header() {
 	if r.Running() {
 		outcome = "running"
 	}
-	p.line(paint(p.color, tone(outcome), r.ID+"  "+outcome) + "  " + p.destination())
-	facts := []string{"tenant " + dash(r.Tenant), r.Dialect, "no stream", "phase " + string(r.Phase)}
+	p.line(paint(p.color, tone(outcome), printable(r.ID)+"  "+printable(outcome)) + "  " + p.destination())
+	facts := []string{"tenant " + dash(r.Tenant), printable(r.Dialect), "no stream", "phase " + printable(string(r.Phase))}
 	if r.Stream {
 		facts[2] = "stream"
 	}
@@ -83,7 +83,7 @@ func (p *picture) phases() {
 }
 
 func (p *picture) attempt(a *trace.Attempt) {
-	result := string(a.Result)
+	result := printable(string(a.Result))
 	if a.End < 0 {
 		result = "running"
 	}
