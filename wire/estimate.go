@@ -18,9 +18,9 @@ const blobTokens = 1500
 // It is within a factor of 1.5 of real tokenizers for prose and code; it errs on the high side for code.
 func estimateTokens(body []byte, opaque, blobs int) int {
 	wide, chars := wideBytes(body)
-	if escaped := escapedChars(body); escaped > 0 {
-		chars += escaped
-		wide += 6 * escaped
+	if wide == 0 { // a writer that escapes characters escapes all of them
+		chars = escapedChars(body)
+		wide = 6 * chars
 	}
 	ascii := max(0, len(body)-wide-opaque)
 	return (ascii+3)/4 + chars*2/3 + blobs*blobTokens
@@ -52,8 +52,21 @@ func wideBytes(b []byte) (n, chars int) {
 	return n, chars
 }
 
-// escapedChars counts the \uXXXX of characters that are not ASCII, as Python's json writes them by default.
-func escapedChars(b []byte) (n int) {
+// escapedChars estimates the number of \uXXXX of characters that are not ASCII, as Python's json writes them by default.
+// It looks at up to 32 windows of 512 bytes, evenly spaced.
+func escapedChars(b []byte) int {
+	const window, windows = 512, 32
+	if len(b) <= window*windows {
+		return countEscapes(b)
+	}
+	n, step := 0, len(b)/windows
+	for i := range windows {
+		n += countEscapes(b[i*step : i*step+window])
+	}
+	return n * step / window
+}
+
+func countEscapes(b []byte) (n int) {
 	for {
 		i := bytes.Index(b, []byte(`\u`))
 		if i < 0 || len(b)-i < 6 {

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 )
 
@@ -278,19 +280,48 @@ func (c *cursor) skipNested() {
 // stringEnd returns the index after the closing quote of the string whose opening quote is b[i], -1 if it has none.
 func stringEnd(b []byte, i int) int {
 	begin := i + 1
-	for i = begin; ; {
-		j := bytes.IndexByte(b[i:], '"')
-		if j < 0 {
+	for i = begin; ; i++ {
+		n := nextQuote(b[i:])
+		if n < 0 {
 			return -1
 		}
-		i += j
-		k := i
-		for k > begin && b[k-1] == '\\' {
-			k--
-		}
-		i++
-		if (i-1-k)%2 == 0 {
-			return i
+		i += n
+		if b[i-1] != '\\' || backslashes(b[begin:i])%2 == 0 {
+			return i + 1
 		}
 	}
+}
+
+// nextQuote returns the index of the first '"' in b, -1 if there is none. Names and words are short, so it looks at two
+// words of 8 bytes before it calls for the long search.
+func nextQuote(b []byte) int {
+	const (
+		ones   = 0x0101010101010101
+		highs  = 0x8080808080808080
+		quotes = '"' * ones
+	)
+	if len(b) < 16 {
+		return bytes.IndexByte(b, '"')
+	}
+	x := binary.LittleEndian.Uint64(b) ^ quotes
+	if found := (x - ones) &^ x & highs; found != 0 {
+		return bits.TrailingZeros64(found) / 8
+	}
+	x = binary.LittleEndian.Uint64(b[8:]) ^ quotes
+	if found := (x - ones) &^ x & highs; found != 0 {
+		return 8 + bits.TrailingZeros64(found)/8
+	}
+	n := bytes.IndexByte(b[16:], '"')
+	if n < 0 {
+		return -1
+	}
+	return 16 + n
+}
+
+// backslashes returns how many of them b ends with.
+func backslashes(b []byte) (n int) {
+	for n < len(b) && b[len(b)-1-n] == '\\' {
+		n++
+	}
+	return n
 }

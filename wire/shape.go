@@ -7,9 +7,9 @@ import (
 )
 
 // Most events of a stream differ from the one before only in the generated text. A shape is such an event with holes
-// in place of its variable parts. An event that fits a shape is content without being scanned: if what is in the holes
-// cannot change the structure (a string without a quote and without a backslash at its end, a row of digits) and all
-// else is equal byte by byte, the event means the same as the one the shape was taken from.
+// in place of its variable parts. An event that fits a shape is content without being scanned: what is in the holes is
+// one whole string or one row of digits, all else is equal byte by byte, so the event means the same as the one the
+// shape was taken from.
 
 type hole uint8
 
@@ -109,11 +109,11 @@ func (s *shape) fits(data []byte) (sequence int64, ok bool) {
 				return 0, false
 			}
 		} else {
-			n := bytes.IndexByte(data[at:], '"')
-			if n < 0 || n == 0 && s.holes[i] == textHole || n > 0 && data[at+n-1] == '\\' {
+			end := stringEnd(data, at-1) - 1 // the fixed part before it ends with the opening quote
+			if end < at || end == at && s.holes[i] == textHole {
 				return 0, false
 			}
-			at += n
+			at = end
 		}
 		part := s.fixed[s.ends[i]:s.ends[i+1]]
 		rest := data[at:]
