@@ -16,6 +16,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,13 @@ const (
 // New builds the data plane of a checked configuration. Timelines go to book,
 // state changes and internal errors to log.
 func New(cfg *configs.Config, book *trace.Book, log *slog.Logger) (*Gateway, error) {
+	return newGateway(cfg, book, log, nil)
+}
+
+// dialer replaces the way to upstreams, for in-memory connections.
+type dialer func(ctx context.Context, addr string) (net.Conn, error)
+
+func newGateway(cfg *configs.Config, book *trace.Book, log *slog.Logger, dial dialer) (*Gateway, error) {
 	g := &Gateway{book: book, log: log, started: time.Now(), budget: newBodyBudget(cfg.Limits.BodyBudget)}
 	g.stopped, g.stop = context.WithCancel(context.Background())
 	s := &snapshot{
@@ -74,7 +82,7 @@ func New(cfg *configs.Config, book *trace.Book, log *slog.Logger) (*Gateway, err
 	var err error
 	s.table.Deployments(func(d *routing.Deployment) {
 		if err == nil {
-			s.upstreams[d], err = newUpstream(d)
+			s.upstreams[d], err = newUpstream(d, dial)
 		}
 	})
 	if err != nil {

@@ -27,13 +27,14 @@ type upstream struct {
 	authLine   string // header line with its CRLF, or ""
 }
 
-func newUpstream(d *routing.Deployment) (*upstream, error) {
+func newUpstream(d *routing.Deployment, dial dialer) (*upstream, error) {
 	u := d.Spec.URL
 	target := h1.Target{
 		Name:     d.Name(),
 		TLS:      u.Scheme == "https",
 		Addr:     addressOf(u.Hostname(), u.Port(), u.Scheme),
 		ProxyURL: d.Spec.ProxyURL.Reveal(),
+		Dial:     dial,
 	}
 	if t := d.Spec.TLS; t != nil {
 		target.CAFile, target.ServerName, target.Insecure = t.CA, t.ServerName, t.Insecure
