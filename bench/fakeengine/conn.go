@@ -85,12 +85,12 @@ func (e *Engine) forget(c *faultConn) {
 	e.journal.poke()
 }
 
-// closeConns ends connections: all of them, or only those without a running request.
-func (e *Engine) closeConns(idleOnly, reset bool) {
+// closeConns ends connections, all but one: every one, or only those without a running request.
+func (e *Engine) closeConns(idleOnly, reset bool, except *faultConn) {
 	e.mu.Lock()
 	conns := make([]*faultConn, 0, len(e.conns))
 	for c := range e.conns {
-		if !idleOnly || !c.active.Load() {
+		if c != except && (!idleOnly || !c.active.Load()) {
 			conns = append(conns, c)
 		}
 	}

@@ -69,7 +69,7 @@ func (x *exchange) controlDo(path string) {
 		"freeze": func() error { e.Freeze(); return nil }, "thaw": func() error { e.Thaw(); return nil },
 		"die": func() error { e.Die(); return nil }, "drain": func() error { e.Drain(); return nil },
 		"terminate": func() error { e.TerminateSilently(); return nil }, "refuse": func() error { e.StopListening(); return nil },
-		"resume": e.ResumeListening, "abort": func() error { e.AbortAll(); return nil }, "restart": e.Restart,
+		"resume": e.ResumeListening, "abort": func() error { e.AbortAll(); return nil }, "restart": func() error { return e.restart(x.conn) },
 	}
 	const prefix = "/_fake/do/"
 	if len(path) <= len(prefix) || actions[path[len(prefix):]] == nil {

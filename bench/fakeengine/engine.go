@@ -188,7 +188,7 @@ func (e *Engine) stop(reset bool) {
 	e.closing.Do(func() {
 		if reset {
 			e.StopListening()
-			e.closeConns(false, true)
+			e.closeConns(false, true, nil)
 		}
 		e.mu.Lock()
 		e.closed = true
@@ -240,7 +240,7 @@ func (e *Engine) Drain() { e.setMode(modeDraining) }
 func (e *Engine) TerminateSilently() {
 	e.StopListening()
 	e.Freeze()
-	e.closeConns(true, false)
+	e.closeConns(true, false, nil)
 }
 
 // AbortAll ends every running answer with finish_reason abort.
@@ -248,8 +248,11 @@ func (e *Engine) AbortAll() { e.core.drop(reasonAbort, false) }
 
 // Restart is a new process on the same port: connections are cut, counters and caches are empty. An engine
 // of Start listens again if it had stopped.
-func (e *Engine) Restart() error {
-	e.closeConns(false, true)
+func (e *Engine) Restart() error { return e.restart(nil) }
+
+// restart spares the connection over which it was asked for.
+func (e *Engine) restart(except *faultConn) error {
+	e.closeConns(false, true, except)
 	e.core.restart()
 	e.setMode(modeServing)
 	e.mu.Lock()

@@ -50,12 +50,12 @@ func (x *exchange) update(f func(l *RequestLog)) {
 }
 
 // openLog begins the request's log.
-func (x *exchange) openLog(arrived time.Time) {
+func (x *exchange) openLog(arrived time.Time, model string) {
 	sum := sha256.Sum256(x.raw)
 	l := RequestLog{
 		Conn: x.conn.number, ConnRequest: x.conn.requests, Method: x.r.Method, Path: x.r.URL.RequestURI(), API: x.api,
 		RequestID: x.r.Header.Get("X-Request-Id"), Header: x.r.Header.Clone(),
-		BodySHA256: hex.EncodeToString(sum[:]), BodySize: len(x.raw), Arrived: arrived,
+		BodySHA256: hex.EncodeToString(sum[:]), BodySize: len(x.raw), Arrived: arrived, Model: model,
 	}
 	if x.e.o.KeepBodies {
 		l.Body = x.raw

@@ -14,8 +14,8 @@ const (
 	OutcomeRunning    = ""            // not over yet
 	OutcomeFinished   = "finished"    // the answer was written to its end
 	OutcomeClientGone = "client_gone" // the client closed first
-	OutcomeRefused    = "refused"     // a status of 4xx or 5xx
-	OutcomeFault      = "fault"       // a scripted fault ended it
+	OutcomeRefused    = "refused"     // a status of 4xx or 5xx that no fault made
+	OutcomeFault      = "fault"       // a scripted fault replaced or ended it
 	OutcomeDied       = "died"        // the engine died under it
 )
 
@@ -50,15 +50,15 @@ type RequestLog struct {
 	GonePhase    string      `json:"gone_phase"` // queued, prefill, decode: where the engine was when the client left
 	Faults       []FaultKind `json:"faults,omitempty"`
 
-	Arrived    time.Time `json:"arrived"`     // body read
-	Scheduled  time.Time `json:"scheduled"`   // first step that works on it begins
-	Headers    time.Time `json:"headers"`     // head of the answer written
-	FirstToken time.Time `json:"first_token"` // first content event (non-stream: the body)
-	LastToken  time.Time `json:"last_token"`
-	Terminal   time.Time `json:"terminal"` // terminal event
-	Finished   time.Time `json:"finished"` // handler over
-	ClientGone time.Time `json:"client_gone"`
-	Freed      time.Time `json:"freed"` // slot and KV given back
+	Arrived    time.Time `json:"arrived,omitzero"`     // body read
+	Scheduled  time.Time `json:"scheduled,omitzero"`   // first step that works on it begins
+	Headers    time.Time `json:"headers,omitzero"`     // head of the answer written
+	FirstToken time.Time `json:"first_token,omitzero"` // first content event (non-stream: the body)
+	LastToken  time.Time `json:"last_token,omitzero"`
+	Terminal   time.Time `json:"terminal,omitzero"` // terminal event
+	Finished   time.Time `json:"finished,omitzero"` // handler over
+	ClientGone time.Time `json:"client_gone,omitzero"`
+	Freed      time.Time `json:"freed,omitzero"` // slot and KV given back
 
 	TokenStamps []time.Time `json:"-"` // with Options.KeepTokenStamps, one per content event
 }

@@ -150,13 +150,18 @@ func (o *output) put(x *exchange, ev []byte) {
 	o.write(x, ev)
 }
 
-// release writes what is held and ends a compressed body.
+// release writes what is held.
 func (o *output) release(x *exchange) {
 	if len(o.held) > 0 {
 		o.write(x, o.held)
 		o.held, o.heldN = o.held[:0], 0
 	}
-	if o.gz != nil && o.over {
+}
+
+// finish ends a body that was not cut: what is held goes out, a compressed stream gets its end.
+func (o *output) finish(x *exchange) {
+	o.release(x)
+	if o.gz != nil && !o.kill {
 		_ = o.gz.Close() // a client that is gone is noticed by the request's context
 		o.flush(x)
 	}

@@ -64,10 +64,7 @@ func compress(b []byte) []byte {
 }
 
 // modelOf reads the model of a body for matching faults; a broken body has none.
-func modelOf(api string, body []byte) string {
-	if api == "" {
-		return ""
-	}
+func modelOf(body []byte) string {
 	var v struct {
 		Model string `json:"model"`
 	}

@@ -61,9 +61,13 @@ func (x *exchange) run() {
 	if x.r.Method != http.MethodPost {
 		x.api = ""
 	}
-	x.faults = x.e.pick(x.api, modelOf(x.api, body), x.r.URL.Path, body)
+	model := ""
 	if x.api != "" {
-		x.openLog(arrived)
+		model = modelOf(body)
+	}
+	x.faults = x.e.pick(x.api, model, x.r.URL.Path, body)
+	if x.api != "" {
+		x.openLog(arrived, model)
 		defer x.finishLog()
 	}
 	if x.replace() {

@@ -37,7 +37,7 @@ func (x *exchange) settle() {
 	if x.isGone {
 		return
 	}
-	x.out.release(x)
+	x.out.finish(x)
 	if !x.out.struck {
 		x.pause(Linger)
 	}

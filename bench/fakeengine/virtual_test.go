@@ -362,3 +362,19 @@ func TestBiggerBatchesAndContextsAreSlower(t *testing.T) {
 		t.Errorf("gaps: alone %v, of 20 %v, with 8,000 tokens %v", alone, crowd, long)
 	}
 }
+
+// virtualRaw asks once in virtual time and gives the body and the time until its end.
+func virtualRaw(t *testing.T, o Options, faults []Fault, body string, got func(body string, took time.Duration)) {
+	t.Helper()
+	virtual(t, o, func(t *testing.T, e *Engine, c *http.Client) {
+		e.Script(faults...)
+		begin := time.Now()
+		resp := send(t, c, t.Context(), body)
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		_ = resp.Body.Close()
+		got(string(b), time.Since(begin))
+	})
+}
