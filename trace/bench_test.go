@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -89,9 +88,11 @@ func BenchmarkSnapshot(b *testing.B) {
 	}
 }
 
-func BenchmarkMarshal(b *testing.B) {
+func BenchmarkAppendJSON(b *testing.B) {
 	r := full()
+	var buf []byte
+	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = json.Marshal(r)
+		buf = r.AppendJSON(buf[:0])
 	}
 }

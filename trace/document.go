@@ -3,110 +3,12 @@ package trace
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"time"
 )
 
-// MarshalJSON renders the record as the timeline of the admin API.
-func (r *Record) MarshalJSON() ([]byte, error) {
-	d := document{
-		ID: r.ID, ClientID: word(r.ClientID), UpstreamIDs: r.UpstreamIDs,
-		Tenant: word(r.Tenant), KeyID: word(r.KeyID), Model: word(r.Model), AskedModel: word(r.AskedModel),
-		Dialect: r.Dialect, UpstreamDialect: word(r.UpstreamDialect), Stream: r.Stream,
-		Client: clientDoc{word(r.Client.Agent), word(r.Client.Session), r.Client.RetryCount}, Tags: r.Tags,
-		Outcome: word(r.Outcome), Phase: r.Phase, Side: word(r.Side), Limit: word(r.Limit), Status: present(r.Status),
-		Open: instant{r.Opened}, Snapshot: instant{r.Taken},
-		TTFT: maybe(r.TTFT()), Duration: maybe(r.Duration()), Queue: maybe(r.Queue()), TPOT: maybe(r.TPOT()),
-		TBT: r.TBT.document(),
-		Tokens: tokensDoc{count(r.Tokens.Input), count(r.Tokens.Output), count(r.Tokens.CacheRead),
-			count(r.Tokens.CacheWrite), count(r.Tokens.Reasoning), word(r.Tokens.Source)},
-		Cost: measured(r.Cost), FinishReason: word(r.FinishReason),
-		Limiter: limiterDoc{word(r.Limiter.Decision), word(r.Limiter.Dimension), millis(r.Limiter.Wait)},
-		Route:   routeDoc{Strategy: word(r.Route.Strategy)},
-		Engine:  engineDoc{count(r.Engine.Waiting), count(r.Engine.Running), measured(r.Engine.KVUsed)},
-		Gaps:    r.Gaps, WriteStall: millis(r.WriteStall), PickWork: millis(r.PickTime),
-		RelayWork: millis(r.RelayTime), Findings: r.Findings,
-	}
-	if r.Error != nil {
-		d.Error = &errorDoc{r.Error.Kind, r.Error.Message}
-	}
-	for m, p := range d.times() {
-		p.Time = r.At(Mark(m))
-	}
-	for i := range r.Attempts {
-		d.Attempts = append(d.Attempts, r.attemptDocument(&r.Attempts[i]))
-	}
-	for _, n := range r.Notes {
-		d.Notes = append(d.Notes, noteDoc(n))
-	}
-	for _, c := range r.Route.Considered {
-		d.Route.Considered = append(d.Route.Considered, consideredDoc{c.Deployment, finite(c.Score), word(c.Excluded)})
-	}
-	return json.Marshal(&d)
-}
-
-// times are the fields of the marks, in the order of the marks.
-func (d *document) times() [numMarks]*instant {
-	return [numMarks]*instant{&d.Enqueue, &d.Admit, &d.Pick, &d.Dispatch, &d.Headers, &d.FirstByte, &d.Commit,
-		&d.FirstToken, &d.LastToken, &d.Finish}
-}
-
-func (b TBT) document() tbtDoc {
-	if b.Count == 0 {
-		return tbtDoc{0, Unknown, Unknown, Unknown, Unknown, 0}
-	}
-	return tbtDoc{b.Count, millis(b.P50), millis(b.P90), millis(b.P99), millis(b.Max), b.Stalls}
-}
-
-func (r *Record) attemptDocument(a *Attempt) attemptDoc {
-	return attemptDoc{
-		N: a.N, Deployment: a.Deployment, Model: word(a.Model), Start: r.wall(a.Start), Connect: millis(a.Connect),
-		Sent: millis(a.Sent), Headers: millis(a.Headers), FirstByte: millis(a.FirstByte), FirstToken: millis(a.FirstToken),
-		End: r.wall(a.End), Outcome: word(a.Result), Fault: word(a.Fault), Status: present(a.Status),
-		UpstreamID: word(a.UpstreamID), AbortSent: r.wall(a.AbortSent), AbortReason: word(a.AbortReason),
-	}
-}
-
-// wall renders an offset from Opened; Unknown is no time.
-func (r *Record) wall(d time.Duration) instant {
-	if d < 0 {
-		return instant{}
-	}
-	return instant{r.Opened.UTC().Add(d)}
-}
-
-func maybe(d time.Duration, ok bool) millis {
-	if !ok {
-		return Unknown
-	}
-	return millis(d)
-}
-
-func present(status int) *int {
-	if status == 0 {
-		return nil
-	}
-	return &status
-}
-
-func measured(f float64) *float64 {
-	if f < 0 || finite(f) != f {
-		return nil
-	}
-	return &f
-}
-
-// finite keeps JSON valid whatever a score was divided by.
-func finite(f float64) float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0
-	}
-	return f
-}
-
 // UnmarshalJSON reads what MarshalJSON wrote. The histogram of the gaps is not part of it; their summary is.
 func (r *Record) UnmarshalJSON(b []byte) error {
-	d := document{Cost: nil}
+	var d document
 	if err := json.Unmarshal(b, &d); err != nil {
 		return fmt.Errorf("cannot read timeline: %w", err)
 	}
@@ -148,6 +50,12 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 		r.Route.Considered = append(r.Route.Considered, Considered{c.Deployment, c.Score, string(c.Excluded)})
 	}
 	return nil
+}
+
+// times are the fields of the marks, in the order of the marks.
+func (d *document) times() [numMarks]*instant {
+	return [numMarks]*instant{&d.Enqueue, &d.Admit, &d.Pick, &d.Dispatch, &d.Headers, &d.FirstByte, &d.Commit,
+		&d.FirstToken, &d.LastToken, &d.Finish}
 }
 
 func (d tbtDoc) summary() TBT {

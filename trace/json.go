@@ -6,15 +6,11 @@ import (
 	"time"
 )
 
-// layout is RFC 3339 with all nine digits of the nanoseconds.
-const layout = "2006-01-02T15:04:05.000000000Z07:00"
-
-// document is the JSON of a record: the timeline of the admin API, the line of a store, the export. Every field is
-// always there; what is not known is null. The names are public and stay.
+// document is the JSON of a record as UnmarshalJSON reads it. The names are public and stay; AppendJSON writes the same.
 type document struct {
-	ID          string       `json:"id"`
-	ClientID    word         `json:"client_request_id"`
-	UpstreamIDs list[string] `json:"upstream_request_ids"`
+	ID          string   `json:"id"`
+	ClientID    word     `json:"client_request_id"`
+	UpstreamIDs []string `json:"upstream_request_ids"`
 
 	Tenant          word   `json:"tenant"`
 	KeyID           word   `json:"key_id"`
@@ -24,8 +20,8 @@ type document struct {
 	UpstreamDialect word   `json:"upstream_dialect"`
 	Stream          bool   `json:"stream"`
 
-	Client clientDoc    `json:"client"`
-	Tags   list[string] `json:"tags"`
+	Client clientDoc `json:"client"`
+	Tags   []string  `json:"tags"`
 
 	Outcome word      `json:"outcome"`
 	Phase   Phase     `json:"phase"`
@@ -57,17 +53,17 @@ type document struct {
 	Cost         *float64  `json:"cost"`
 	FinishReason word      `json:"finish_reason"`
 
-	Attempts list[attemptDoc] `json:"attempts"`
-	Limiter  limiterDoc       `json:"limiter"`
-	Notes    list[noteDoc]    `json:"notes"`
-	Route    routeDoc         `json:"route"`
-	Engine   engineDoc        `json:"engine"`
-	Gaps     list[Gap]        `json:"gaps"`
+	Attempts []attemptDoc `json:"attempts"`
+	Limiter  limiterDoc   `json:"limiter"`
+	Notes    []noteDoc    `json:"notes"`
+	Route    routeDoc     `json:"route"`
+	Engine   engineDoc    `json:"engine"`
+	Gaps     []Gap        `json:"gaps"`
 
-	WriteStall millis       `json:"write_stall_ms"`
-	PickWork   millis       `json:"pick_work_ms"`
-	RelayWork  millis       `json:"relay_work_ms"`
-	Findings   list[string] `json:"findings"`
+	WriteStall millis   `json:"write_stall_ms"`
+	PickWork   millis   `json:"pick_work_ms"`
+	RelayWork  millis   `json:"relay_work_ms"`
+	Findings   []string `json:"findings"`
 }
 
 type clientDoc struct {
@@ -131,8 +127,8 @@ type noteDoc struct {
 }
 
 type routeDoc struct {
-	Strategy   word                `json:"strategy"`
-	Considered list[consideredDoc] `json:"considered"`
+	Strategy   word            `json:"strategy"`
+	Considered []consideredDoc `json:"considered"`
 }
 
 type consideredDoc struct {
@@ -150,22 +146,8 @@ type engineDoc struct {
 // word is a string that is null when empty.
 type word string
 
-func (w word) MarshalJSON() ([]byte, error) {
-	if w == "" {
-		return []byte("null"), nil
-	}
-	return json.Marshal(string(w))
-}
-
 // count is a number that is null when negative.
 type count int64
-
-func (c count) MarshalJSON() ([]byte, error) {
-	if c < 0 {
-		return []byte("null"), nil
-	}
-	return json.Marshal(int64(c))
-}
 
 func (c *count) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
@@ -177,13 +159,6 @@ func (c *count) UnmarshalJSON(b []byte) error {
 
 // millis is a duration in milliseconds with its fraction; null when negative.
 type millis time.Duration
-
-func (m millis) MarshalJSON() ([]byte, error) {
-	if m < 0 {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(m) / 1e6)
-}
 
 func (m *millis) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
@@ -199,26 +174,11 @@ func (m *millis) UnmarshalJSON(b []byte) error {
 // instant is a time in UTC with nanoseconds; null when zero.
 type instant struct{ time.Time }
 
-func (i instant) MarshalJSON() ([]byte, error) {
-	if i.IsZero() {
-		return []byte("null"), nil
-	}
-	return i.UTC().AppendFormat(append(make([]byte, 0, len(layout)+2), '"'), layout+`"`), nil
-}
-
-// list is an array that is never null.
-type list[T any] []T
-
-func (l list[T]) MarshalJSON() ([]byte, error) {
-	if len(l) == 0 {
-		return []byte("[]"), nil
-	}
-	return json.Marshal([]T(l))
-}
-
 // MarshalJSON renders the gap as [offset_ms, gap_ms].
 func (g Gap) MarshalJSON() ([]byte, error) {
-	return json.Marshal([2]millis{millis(g.Offset()), millis(g.Length())})
+	e := encoder{}
+	e.gap(g)
+	return e.b, nil
 }
 
 // UnmarshalJSON reads [offset_ms, gap_ms].

@@ -154,3 +154,44 @@ func TestStringsFromOutsideStayInTheirPlace(t *testing.T) {
 	r.AskedModel = "a\",\"outcome\":\"ok\n\x00\xff"
 	equal(t, "asked", decode(t, r)["asked_model"], any("a\",\"outcome\":\"ok\n\x00\ufffd"))
 }
+
+func FuzzTimelineFromJSON(f *testing.F) {
+	for _, r := range []*Record{full(), NewRecord(noon)} {
+		f.Add(r.AppendJSON(nil))
+	}
+	f.Add([]byte(`{"gaps":[[1]],"open_time":"0001-01-01T00:00:00Z","attempts":[{"n":-1}],"tbt":{"count":-5}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r Record
+		if json.Unmarshal(b, &r) != nil {
+			return
+		}
+		if out := r.AppendJSON(nil); !json.Valid(out) {
+			t.Errorf("%q became %q", b, out)
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add("r0.5")
+	f.Add("v-1.zz")
+	b := NewBook(2)
+	finished(b, "a", ms, ms, 1)
+	f.Fuzz(func(t *testing.T, cursor string) {
+		for _, by := range []Sort{Newest, SlowestTTFT} {
+			b.List(Query{Cursor: cursor, Sort: by})
+		}
+	})
+}
+
+func TestMillisecondsAreExact(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0", 1: "0.000001", ms: "1", 1500 * us: "1.5", 12*ms + 345678: "12.345678",
+		s + 10*us: "1000.01", 100: "0.0001"} {
+		e := encoder{}
+		e.bareMillis(d)
+		equal(t, d.String(), string(e.b), want)
+		var back millis
+		if err := json.Unmarshal(e.b, &back); err != nil || time.Duration(back) != d {
+			t.Errorf("%v came back as %v, %v", d, time.Duration(back), err)
+		}
+	}
+}
