@@ -199,3 +199,33 @@ func TestTargetWithControlBytesIsRefused(t *testing.T) {
 	req.SetRequestURI("/a HTTP/1.1\r\nX: y")
 	wantKind(t, call.Write(soon(), &req, nil), KindProtocol)
 }
+
+// A head that the caller rendered goes out as it is, and is sent again like any other.
+func TestRenderedHead(t *testing.T) {
+	up := serve(t, lateCloser(false, func(string) {}))
+	p := newPool(t, Target{Addr: up.addr})
+	for i := range 3 {
+		c := p.NewCall()
+		must(t, c.Connect(soon()))
+		head := []byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
+		must(t, c.WriteRendered(soon(), head, []byte("{}")))
+		clear(head) // it was copied
+		must(t, c.ReadHead(soon(), new(fasthttp.ResponseHeader)))
+		body, err := rest(c)
+		must(t, err)
+		equal(t, "body", body, "ok")
+		equal(t, "redialled", c.Redialled, i > 0)
+		c.Finish()
+	}
+}
+
+func TestRenderedHeadRequestHasNoBody(t *testing.T) {
+	up := serve(t, each("HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n"))
+	c := newPool(t, Target{Addr: up.addr}).NewCall()
+	defer c.Finish()
+	must(t, c.Connect(soon()))
+	must(t, c.WriteRendered(soon(), []byte("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"), nil))
+	must(t, c.ReadHead(soon(), new(fasthttp.ResponseHeader)))
+	_, err := c.Next(soon())
+	equal(t, "body", err, io.EOF)
+}

@@ -162,7 +162,7 @@ func TestHeadAndBodyPause(t *testing.T) {
 		began := time.Now()
 		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 		h := new(fasthttp.ResponseHeader)
-		for _, s := range []int{1, 2, 3} {
+		for _, s := range []int{1, 3} { // the script speaks at even seconds
 			equal(t, "head", c.ReadHead(at(s), h), ErrPaused)
 			clock(t, began, time.Duration(s)*time.Second)
 			equal(t, "first byte", c.FirstByteSeen(), s >= 3)
