@@ -95,7 +95,7 @@ func (t *table) print(w io.Writer) {
 		fmt.Fprintln(w, "note:", n)
 	}
 	if len(t.Foreign) > 0 {
-		fmt.Fprintf(w, "note: other programs used %.2f CPUs (at most %.2f); above 0.2 only the CPU and memory lines mean something\n", median(t.Foreign), slices.Max(t.Foreign))
+		fmt.Fprintf(w, "note: other programs used %.2f CPUs (at most %.2f); above 0.2 only the ratios mean something, and little\n", median(t.Foreign), slices.Max(t.Foreign))
 	}
 }
 
