@@ -37,12 +37,13 @@ type Head struct {
 	model     span    // values, quotes included
 	stream    span    //
 	maxTokens [2]span // as in keys
-	options   span    // stream_options
-	optOpen   int     // after its opening brace, 0 if it is no object
-	optEmpty  bool    //
-	usage     span    // include_usage
-	rid       span    // "rid" and
-	requestID span    // "request_id"
+	limits    [2]int64
+	options   span // stream_options
+	optOpen   int  // after its opening brace, 0 if it is no object
+	optEmpty  bool //
+	usage     span // include_usage
+	rid       span // "rid" and
+	requestID span // "request_id"
 }
 
 // span is a part of the body, body[from:to]; it is absent if to is 0.
@@ -197,14 +198,14 @@ func (h *Head) readMaxTokens(c *cursor, key []byte, which int) error {
 		return err
 	}
 	text := c.b[at.from:at.to]
-	if string(text) == "null" {
+	if h.limits[which] = -1; string(text) == "null" {
 		return nil
 	}
 	n, ok := parseInteger(text)
 	if !ok || n < 0 {
 		return &BadBody{at.from, strconv.Quote(string(key)) + " must be a whole number of at least 0"}
 	}
-	if which == 0 || h.MaxTokens < 0 {
+	if h.limits[which] = n; which == 0 || h.MaxTokens < 0 {
 		h.MaxTokens = n
 	}
 	return nil

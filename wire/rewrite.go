@@ -6,7 +6,8 @@ import "strconv"
 type Rewrite struct {
 	// Model is the model's name upstream.
 	Model string
-	// MaxTokens is the limit on generated tokens. Where the body has two such members, both are set.
+	// MaxTokens is the limit on generated tokens. Where the body has two such members with
+	// numbers, both are set.
 	MaxTokens int64
 	// IncludeUsage asks the upstream for usage at the end of the stream. It has no effect on a request that is not
 	// streamed (upstreams refuse the option there) or in a dialect without the option.
@@ -124,8 +125,8 @@ func (h *Head) plan(r Rewrite) (e edits) {
 			e.add(h.model, editModel)
 		}
 	}
-	if r.MaxTokens > 0 && r.MaxTokens != h.MaxTokens {
-		h.planMaxTokens(&e)
+	if r.MaxTokens > 0 {
+		h.planMaxTokens(&e, r.MaxTokens)
 	}
 	if r.IncludeUsage && !h.IncludeUsage && h.Stream && h.keys.usageOption {
 		switch {
@@ -146,18 +147,27 @@ func (h *Head) plan(r Rewrite) (e edits) {
 	return e
 }
 
-// planMaxTokens sets every limit that is there, null or not, else adds one.
-func (h *Head) planMaxTokens(e *edits) {
+// planMaxTokens sets every limit that is there, so that it does not matter which one the upstream reads; where all that
+// are there are null, one of them; where none is there, it adds one.
+func (h *Head) planMaxTokens(e *edits, n int64) {
 	if h.keys.maxTokensAdd == "" {
-		return // not a limit on generated tokens that this dialect is known to have
+		return // this dialect is not known to have a limit on generated tokens
 	}
-	e.maxTokens = true
+	if h.MaxTokens >= 0 {
+		for i, s := range h.maxTokens {
+			if s.found() && h.limits[i] >= 0 && h.limits[i] != n {
+				e.add(s, editMaxTokens)
+			}
+		}
+		return
+	}
 	for _, s := range h.maxTokens {
 		if s.found() {
 			e.add(s, editMaxTokens)
-			e.maxTokens = false
+			return
 		}
 	}
+	e.maxTokens = true
 }
 
 // planRID sets the id over the client's own, because the gateway finds the request in the engine by it.

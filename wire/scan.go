@@ -34,6 +34,11 @@ func (c *cursor) fail(why string) {
 	c.i = len(c.b)
 }
 
+func (c *cursor) failAtEnd(why string) {
+	c.i = len(c.b)
+	c.fail(why)
+}
+
 // peek skips blanks and returns the next byte, 0 at the end.
 func (c *cursor) peek() byte {
 	for c.i < len(c.b) {
@@ -76,7 +81,7 @@ func (c *cursor) key() ([]byte, bool) {
 	from := c.i + 1
 	end := stringEnd(c.b, c.i)
 	if end < 0 {
-		c.fail("a string without end")
+		c.failAtEnd("a string without end")
 		return nil, false
 	}
 	c.i = end
@@ -127,7 +132,7 @@ func (c *cursor) str() ([]byte, bool) {
 	from := c.i + 1
 	end := stringEnd(c.b, c.i)
 	if end < 0 {
-		c.fail("a string without end")
+		c.failAtEnd("a string without end")
 		return nil, false
 	}
 	c.i = end
@@ -193,7 +198,7 @@ func (c *cursor) skip() {
 func (c *cursor) skipString() {
 	end := stringEnd(c.b, c.i)
 	if end < 0 {
-		c.fail("a string without end")
+		c.failAtEnd("a string without end")
 		return
 	}
 	if end-c.i > longString && isBlob(c.b[c.i+1:end-1]) {
