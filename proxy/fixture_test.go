@@ -29,6 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	// fasthttp's shared clock never ends: it must begin outside of every bubble of virtual time.
 	new(fasthttp.ResponseHeader).AppendBytes(nil)
+	trace.SetStrict(true)
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// The janitor of a stopped server's workers sleeps on for up to ten seconds.
@@ -67,6 +68,7 @@ type setup struct {
 	config     string // further top-level YAML
 	memory     bool   // in-memory connections, for virtual time
 	upstream   string // a base URL instead of the engine's
+	dial       dialer // replaces the way to the upstream
 }
 
 func newRig(t testing.TB, s setup) *rig {
@@ -86,6 +88,9 @@ func newRig(t testing.TB, s setup) *rig {
 		}
 		client = must(net.Listen("tcp", "127.0.0.1:0"))
 		r.dialer = func() (net.Conn, error) { return net.Dial("tcp", client.Addr().String()) }
+	}
+	if s.dial != nil {
+		dial = s.dial
 	}
 	cfg := parse(t, s)
 	r.book = trace.NewBook(20000, func(rec *trace.Record) { r.finished <- rec })
@@ -169,6 +174,21 @@ func (r *rig) record() *trace.Record {
 	case <-time.After(20 * time.Second):
 		r.t.Fatal("no request finished")
 		return nil
+	}
+}
+
+// await looks until ok says so: for states on sockets that nothing announces.
+func (r *rig) await(what string, ok func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(200 * time.Microsecond)
+	defer tick.Stop()
+	limit := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			r.t.Fatalf("%s: it did not come to that", what)
+		}
 	}
 }
 

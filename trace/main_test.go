@@ -7,7 +7,10 @@ import (
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	SetStrict(true)
+	goleak.VerifyTestMain(m)
+}
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 123456789, time.UTC)
 

@@ -4,17 +4,13 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 )
 
 // strict says that misuse panics instead of being counted.
 var strict atomic.Bool
 
-func init() { strict.Store(testing.Testing()) }
-
-// SetStrict makes every misuse of a Timeline panic with "BUG:" (true), or be counted by Book.Misuse (false). In tests
-// it is on from the start.
+// SetStrict makes every misuse of a Timeline panic with "BUG:" (true, for tests), or be counted by Book.Misuse (false).
 func SetStrict(on bool) { strict.Store(on) }
 
 // Timeline is one running request as its owner writes it. Only the goroutine that owns the exchange may call the

@@ -12,7 +12,10 @@ import (
 	"tracegate/trace"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	trace.SetStrict(true)
+	goleak.VerifyTestMain(m)
+}
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
