@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"time"
 
 	"tracegate/configs"
@@ -135,8 +134,6 @@ func (d *deadlines) fault(l limit, promptTokens int) *fault {
 }
 
 func limitFault(kind fallback.Kind, outcome trace.Outcome, key string, value time.Duration, what string) *fault {
-	return &fault{
-		status: 504, kind: kind, outcome: outcome,
-		message: fmt.Sprintf("%s within %s=%s", what, key, value),
-	}
+	limit := key + "=" + value.String()
+	return &fault{status: 504, kind: kind, outcome: outcome, limit: limit, message: what + " within " + limit}
 }

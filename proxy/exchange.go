@@ -241,7 +241,7 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 	}
 	x.endAttempt(f)
 	x.releaseBody()
-	x.record(outcome, f)
+	x.record(f)
 	var info *trace.ErrorInfo
 	if f != nil {
 		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: f.message}

@@ -15,10 +15,13 @@ import (
 )
 
 // record fills in what is known at the end of an exchange.
-func (x *exchange) record(outcome trace.Outcome, f *fault) {
+func (x *exchange) record(f *fault) {
 	a := &x.at
 	x.timeline.Edit(func(r *trace.Record) {
 		r.Status = x.statusSent(f)
+		if f != nil {
+			r.Limit = f.limit
+		}
 		if x.conn != nil {
 			r.WriteStall = x.conn.Blocked()
 		}

@@ -21,6 +21,7 @@ type fault struct {
 	message    string
 	outcome    trace.Outcome
 	kind       fallback.Kind // of the attempt that failed; "" for our own refusals
+	limit      string        // the setting that decided, with its value; "" = none
 	retryAfter time.Duration // 0 = none
 	noRetry    bool          // asking again cannot help
 	hangUp     bool          // the connection cannot be used any further

@@ -154,8 +154,9 @@ func (x *exchange) drained() bool { return !x.deadlines.drained.IsZero() }
 // unwritable: the client takes no more bytes.
 func (x *exchange) unwritable(err error) *fault {
 	if errors.Is(err, hangup.ErrStalled) {
-		return &fault{status: 499, kind: fallback.WriteStall, outcome: trace.WriteStall, hangUp: true,
-			message: "the client's socket accepted no byte within timeouts.write_stall=" + x.deadlines.limits.WriteStall.String()}
+		limit := "timeouts.write_stall=" + x.deadlines.limits.WriteStall.String()
+		return &fault{status: 499, kind: fallback.WriteStall, outcome: trace.WriteStall, hangUp: true, limit: limit,
+			message: "the client's socket accepted no byte within " + limit}
 	}
 	if x.aborted() == "" {
 		x.clientLeft() // a failed write is how some departures are seen first
