@@ -49,7 +49,11 @@ func (c *faultConn) Close() error {
 
 // reset closes with RST where the transport knows such a thing.
 func (c *faultConn) reset() {
-	if t, ok := c.Conn.(*net.TCPConn); ok {
+	inner := c.Conn
+	if u, ok := inner.(interface{ NetConn() net.Conn }); ok { // TLS
+		inner = u.NetConn()
+	}
+	if t, ok := inner.(*net.TCPConn); ok {
 		_ = t.SetLinger(0) // best effort: the close below ends the connection anyway
 	}
 	_ = c.Close() // the peer is the one to notice

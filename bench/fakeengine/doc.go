@@ -9,6 +9,6 @@
 // its own answer. All waiting is on channels and timers, so an engine made inside a testing/synctest bubble
 // runs in virtual time when its listener is in memory.
 //
-// It never computes anything that a model would, never calls out, and imports nothing of the gateway but
-// the parser of server-sent events: it must not share the gateway's mistakes.
+// It never computes anything that a model would, never calls out, and imports nothing of the gateway: it
+// must not share the gateway's mistakes.
 package fakeengine

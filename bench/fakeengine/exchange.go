@@ -112,7 +112,7 @@ func (x *exchange) generate() {
 		return
 	}
 	if refused := x.e.core.submit(x.sequences()); refused != "" {
-		x.refuse(&apiError{503, "Service Unavailable", busyMessage, ""})
+		x.refuse(x.e.busy())
 		return
 	}
 	if c.stream {
@@ -120,6 +120,14 @@ func (x *exchange) generate() {
 	} else {
 		x.whole()
 	}
+}
+
+// busy is the refusal of a full queue.
+func (e *Engine) busy() *apiError {
+	if e.o.Flavor == SGLang {
+		return &apiError{503, "SERVICE_UNAVAILABLE", "The request queue is full.", ""}
+	}
+	return &apiError{503, "Service Unavailable", busyMessage, ""}
 }
 
 // unavailable is the refusal of a server that is shutting down or whose core is dead.
@@ -140,18 +148,18 @@ func (e *Engine) unavailable() *apiError {
 func (x *exchange) begin() {
 	x.born = time.Now().Unix()
 	x.answer = x.e.compose(x.c)
+	if f := x.fault(Long); f != nil {
+		x.answer.total, x.answer.ending = max(f.N, 1), reasonLength
+	}
 	x.d = x.e.dialectOf(x)
 	x.id = x.e.answerID(x)
 	x.notify = make(chan struct{}, 1)
 	blockBytes := x.e.o.BlockTokens * 4
-	for p, prompt := range x.c.prompts {
+	for _, prompt := range x.c.prompts {
 		hashes := blockHashes(x.e.hashSeed, prompt, blockBytes)
 		for range x.c.n {
 			q := newSequence(x.n, x.notify, x.answer, len(x.lanes))
 			q.prompt, q.hashes = promptTokens(prompt), hashes
-			if p > 0 {
-				q.prompt = min(q.prompt, x.e.o.MaxModelLen-1)
-			}
 			x.lanes = append(x.lanes, &lane{q: q, index: len(x.lanes)})
 		}
 	}

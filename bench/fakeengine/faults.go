@@ -49,6 +49,7 @@ const (
 	Merge       FaultKind = "merge"        // N events in one write
 	Burst       FaultKind = "burst"        // everything is held and written at once at the end
 	Slow        FaultKind = "slow"         // Delay between content events
+	Long        FaultKind = "long"         // the answer has N tokens, whatever was asked
 	Linger      FaultKind = "linger"       // Delay between the terminal event and the end of the body
 	BigEvent    FaultKind = "big_event"    // one content event with N bytes of text, at After
 	BigHeaders  FaultKind = "big_headers"  // N bytes of headers
@@ -108,7 +109,7 @@ func (f *Fault) UnmarshalJSON(b []byte) error {
 var allKinds = []FaultKind{
 	FIN, RST, CutEvent, CutUTF8, ErrorEvent, EarlyEnd, LoneDone, ErrorLine, Hang, Finish, Status, ErrorBody, Admission,
 	Draining, Raw, ReuseGone, HeaderDelay, EarlyRole, EarlyHints, Ping, Comment, BOM, Framing, Split, Merge, Burst, Slow,
-	Linger, BigEvent, BigHeaders, GZip, ContentType, NoUsage, UsageNull, NoNames, CloseAfter, FreezeCore,
+	Long, Linger, BigEvent, BigHeaders, GZip, ContentType, NoUsage, UsageNull, NoNames, CloseAfter, FreezeCore,
 }
 
 func (f *Fault) check() error {
@@ -143,6 +144,12 @@ func (e *Engine) ClearScript() {
 	e.mu.Lock()
 	e.script = nil
 	e.mu.Unlock()
+}
+
+func (e *Engine) hasScript() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.script) > 0
 }
 
 // pick returns the faults that apply to a request.

@@ -20,18 +20,19 @@ const (
 
 // output writes the events of one answer and bends them as the script says.
 type output struct {
-	over     bool // nothing more is to be written
-	struck   bool // by an ending fault
-	kill     bool // the connection is cut when the handler returns
-	reset    bool // with RST
-	headed   bool
-	bigSent  bool
-	frozen   bool
-	events   int
-	contents int
-	held     []byte
-	heldN    int
-	gz       *gzip.Writer
+	over      bool // nothing more is to be written
+	struck    bool // by an ending fault
+	kill      bool // the connection is cut when the handler returns
+	reset     bool // with RST
+	headed    bool
+	bigSent   bool
+	frozen    bool
+	events    int
+	contents  int
+	unstamped marks
+	held      []byte
+	heldN     int
+	gz        *gzip.Writer
 }
 
 // head writes the head of a stream.
@@ -83,7 +84,7 @@ func (x *exchange) decorate(h http.Header) {
 	}
 }
 
-// emit writes one event, unless a fault strikes first. Stamps are taken right before the write.
+// emit writes one event, unless a fault strikes first.
 func (o *output) emit(x *exchange, ev []byte, k eventKind) {
 	if o.over {
 		return
@@ -101,29 +102,49 @@ func (o *output) emit(x *exchange, ev []byte, k eventKind) {
 	if x.fault(NoNames) != nil && bytes.HasPrefix(ev, []byte("event: ")) {
 		ev = ev[bytes.IndexByte(ev, '\n')+1:]
 	}
-	now := time.Now()
 	o.events++
-	if k == evContent {
+	switch k {
+	case evContent:
 		o.contents++
-	}
-	contents := o.contents
-	if k != evPlain {
-		x.update(func(l *RequestLog) {
-			if k == evTerminal {
-				l.Terminal = now
-				return
-			}
-			l.Events = contents
-			l.LastToken = now
-			if l.FirstToken.IsZero() {
-				l.FirstToken = now
-			}
-			if x.e.o.KeepTokenStamps {
-				l.TokenStamps = append(l.TokenStamps, now)
-			}
-		})
+		o.unstamped.contents++
+	case evTerminal:
+		o.unstamped.terminal = true
 	}
 	o.put(x, ev)
+}
+
+// marks are events that have been made but not written.
+type marks struct {
+	contents int
+	terminal bool
+}
+
+// stamp notes the instant of a write for the events in it.
+func (o *output) stamp(x *exchange) {
+	m := o.unstamped
+	if m == (marks{}) {
+		return
+	}
+	o.unstamped = marks{}
+	now := time.Now()
+	x.update(func(l *RequestLog) {
+		if m.terminal {
+			l.Terminal = now
+		}
+		if m.contents == 0 {
+			return
+		}
+		l.Events += m.contents
+		l.LastToken = now
+		if l.FirstToken.IsZero() {
+			l.FirstToken = now
+		}
+		if x.e.o.KeepTokenStamps {
+			for range m.contents {
+				l.TokenStamps = append(l.TokenStamps, now)
+			}
+		}
+	})
 }
 
 // put frames an event and holds it or writes it.
@@ -167,9 +188,10 @@ func (o *output) finish(x *exchange) {
 	}
 }
 
-// write sends bytes as one chunk. A failed write means that the client has gone; the request's context says
+// write sends bytes as one chunk; the stamps are taken right before. A failed write means that the client has gone; the request's context says
 // so too.
 func (o *output) write(x *exchange, b []byte) {
+	o.stamp(x)
 	if o.gz != nil {
 		_, _ = o.gz.Write(b)
 		_ = o.gz.Flush()

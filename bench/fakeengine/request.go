@@ -60,6 +60,9 @@ type requestBody struct {
 	RID                 string   `json:"rid"`
 }
 
+// maxChoices bounds n.
+const maxChoices = 128
+
 // parse reads and validates a body of a generating API.
 func (e *Engine) parse(api string, body []byte) (*call, *apiError) {
 	c := &call{api: api, maxTokens: -1, n: 1}
@@ -72,7 +75,7 @@ func (e *Engine) parse(api string, body []byte) (*call, *apiError) {
 	}
 	c.stream = b.Stream != nil && *b.Stream
 	if b.N != nil && (api == "chat" || api == "completions") {
-		c.n = max(*b.N, 1)
+		c.n = min(max(*b.N, 1), maxChoices)
 	}
 	if b.StreamOptions != nil {
 		c.usage = b.StreamOptions.IncludeUsage
@@ -90,8 +93,10 @@ func (e *Engine) parse(api string, body []byte) (*call, *apiError) {
 		return c, fail
 	}
 	c.promptTokens = promptTokens(c.prompts[0])
-	if limit := e.o.MaxModelLen; c.promptTokens >= limit {
-		return c, tooLong(limit)
+	for _, p := range c.prompts {
+		if limit := e.o.MaxModelLen; promptTokens(p) >= limit {
+			return c, tooLong(limit)
+		}
 	}
 	h := fnv.New64a()
 	_, _ = h.Write(c.prompt) // a hash never fails

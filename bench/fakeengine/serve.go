@@ -3,6 +3,7 @@ package fakeengine
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -62,7 +63,7 @@ func (x *exchange) run() {
 		x.api = ""
 	}
 	model := ""
-	if x.api != "" {
+	if x.api != "" && x.e.hasScript() { // else parse reads it
 		model = modelOf(body)
 	}
 	x.faults = x.e.pick(x.api, model, x.r.URL.Path, body)
@@ -111,7 +112,7 @@ func (x *exchange) route() {
 	case len(path) > 1 && strings.HasSuffix(path, "/"):
 		x.w.Header().Set("Location", "http://"+x.r.Host+strings.TrimSuffix(path, "/"))
 		x.respond(307, nil)
-	case known && strings.Contains(want.methods, method):
+	case known && slices.Contains(strings.Fields(want.methods), method):
 		want.handle(x)
 	case known || postAPIs[path] != "":
 		allow := "POST"

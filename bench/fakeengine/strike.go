@@ -121,7 +121,7 @@ func (x *exchange) replace() bool {
 		case ErrorBody:
 			x.scriptedError(f)
 		case Admission:
-			x.refuse(&apiError{503, "Service Unavailable", busyMessage, ""})
+			x.refuse(x.e.busy())
 		case Draining:
 			x.refuse(&apiError{500, "InternalServerError", drainMessage, ""})
 		case Raw:
