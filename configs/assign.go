@@ -153,11 +153,15 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string, f field) {
 		d.fail(n, path, "%s is written, allowed is %s", describe(n), wanted(f, v))
 		return
 	}
-	if err := assign(v, text, f); err != nil {
-		d.fail(n, path, "%v", err)
-		return
+	// A value that is refused leaves the default, so that it causes no second complaint.
+	before := reflect.New(v.Type()).Elem()
+	before.Set(v)
+	err = assign(v, text, f)
+	if err == nil {
+		err = d.check(v, path, f)
 	}
-	if err := d.check(v, path, f); err != nil {
+	if err != nil {
+		v.Set(before)
 		d.fail(n, path, "%v", err)
 	}
 }

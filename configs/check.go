@@ -146,7 +146,7 @@ func rangeText(f field) string {
 		return "more than " + above
 	case low != "" && high != "":
 		return low + " to " + high
-	case low == "1" && unit == "":
+	case f.tag.Get("optional") != "":
 		return "1 and more; leave the key out for no limit"
 	case low != "":
 		return low + unit + " and more"

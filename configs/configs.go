@@ -94,7 +94,11 @@ func Parse(name string, data []byte, env func(string) (string, bool), sets ...st
 		v := &validator{cfg: cfg, d: d}
 		v.resolve()
 		v.validate()
-		d.problems = append(d.problems, Pending(cfg)...)
+		for _, p := range Pending(cfg) {
+			if !d.bad[p.Path] {
+				d.report(p)
+			}
+		}
 	}
 	problems := sorted(d.problems)
 	if HasErrors(problems) {

@@ -20,7 +20,7 @@ const (
 	// maxProblems bounds the answer to a file of nonsense.
 	maxProblems = 500
 	// maxNodes bounds what aliases and merge keys can multiply.
-	maxNodes = 1 << 20
+	maxNodes = 1 << 19
 )
 
 // decoder turns YAML nodes into the tree. It goes by the Go type of each key, so a
@@ -76,8 +76,8 @@ func (d *decoder) document(data []byte) (root *yaml.Node) {
 		d.report(Problem{File: d.file, Message: fmt.Sprintf("the file is larger than %s", FormatSize(MaxFile))})
 		return nil
 	}
-	if line, col, ok := badUTF8(data); !ok {
-		d.report(Problem{File: d.file, Line: line, Col: col, Message: "the file is not UTF-8"})
+	if line, col, wrong := badText(data); wrong != "" {
+		d.report(Problem{File: d.file, Line: line, Col: col, Message: wrong})
 		return nil
 	}
 	// The YAML reader has no promise not to panic on foreign bytes.
@@ -90,7 +90,7 @@ func (d *decoder) document(data []byte) (root *yaml.Node) {
 	reader := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, next yaml.Node
 	if err := reader.Decode(&doc); err != nil {
-		d.syntax(err, "the file is empty, at least models is needed")
+		d.syntax(err, data)
 		return nil
 	}
 	switch err := reader.Decode(&next); {
@@ -98,7 +98,7 @@ func (d *decoder) document(data []byte) (root *yaml.Node) {
 		d.report(Problem{File: d.file, Line: next.Line, Col: max(next.Column, 1), Message: "a second document begins here, allowed is one"})
 		return nil
 	case !errors.Is(err, io.EOF):
-		d.syntax(err, "")
+		d.syntax(err, data)
 		return nil
 	}
 	root = doc.Content[0]
@@ -113,11 +113,15 @@ func (d *decoder) document(data []byte) (root *yaml.Node) {
 	return root
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
+var (
+	yamlLine    = regexp.MustCompile(`^yaml: line (\d+): `)
+	yamlUnknown = regexp.MustCompile(`^yaml: unknown anchor '([^']+)'`)
+)
 
-func (d *decoder) syntax(err error, empty string) {
+// syntax reports what the YAML reader says, with the position that it gives or hints at.
+func (d *decoder) syntax(err error, data []byte) {
 	if errors.Is(err, io.EOF) {
-		d.report(Problem{File: d.file, Message: empty})
+		d.report(Problem{File: d.file, Message: "the file is empty, at least models is needed"})
 		return
 	}
 	p := Problem{File: d.file, Message: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
@@ -125,28 +129,34 @@ func (d *decoder) syntax(err error, empty string) {
 		p.Line, _ = strconv.Atoi(m[1])
 		p.Col = 1
 		p.Message = "not valid YAML: " + err.Error()[len(m[0]):]
+	} else if m := yamlUnknown.FindStringSubmatch(err.Error()); m != nil {
+		if at := bytes.Index(data, []byte("*"+m[1])); at >= 0 {
+			p.Line, p.Col = lineCol(data, at)
+		}
 	}
 	d.report(p)
 }
 
-func badUTF8(data []byte) (line, col int, ok bool) {
-	if utf8.Valid(data) {
-		return 0, 0, true
-	}
-	line, col = 1, 1
-	for len(data) > 0 {
-		r, n := utf8.DecodeRune(data)
+// badText finds the first byte that YAML cannot have.
+func badText(data []byte) (line, col int, wrong string) {
+	for at := 0; at < len(data); {
+		r, n := utf8.DecodeRune(data[at:])
 		switch {
 		case r == utf8.RuneError && n == 1:
-			return line, col, false
-		case r == '\n':
-			line, col = line+1, 1
-		default:
-			col++
+			line, col = lineCol(data, at)
+			return line, col, "the file is not UTF-8"
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t', r >= 0x7f && r < 0xa0 && r != 0x85, r == 0xfffe, r == 0xffff:
+			line, col = lineCol(data, at)
+			return line, col, fmt.Sprintf("the file holds the control character %U, allowed is text", r)
 		}
-		data = data[n:]
+		at += n
 	}
-	return line, col, false
+	return 0, 0, ""
+}
+
+func lineCol(data []byte, at int) (line, col int) {
+	start := bytes.LastIndexByte(data[:at], '\n') + 1
+	return bytes.Count(data[:at], []byte("\n")) + 1, utf8.RuneCount(data[start:at]) + 1
 }
 
 func (d *decoder) root(n *yaml.Node, cfg *Config) {

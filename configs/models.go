@@ -26,7 +26,7 @@ type Model struct {
 	// SLO is the promise that findings and burn rates are measured against.
 	SLO *SLO `yaml:"slo"`
 	// MaxTokens caps the generation. It is also the value set when the client sends none (a Messages upstream needs one and gets 8192 without this key). Unset = no cap.
-	MaxTokens int64 `yaml:"max_tokens" min:"1"`
+	MaxTokens int64 `yaml:"max_tokens" min:"1" optional:"true"`
 	// Queue is where requests wait while every deployment is full.
 	Queue Queue `yaml:"queue"`
 }
@@ -46,27 +46,27 @@ type Deployment struct {
 	// Engine is the kind of upstream; it decides the defaults of the keys below. auto means vllm in this version.
 	Engine string `yaml:"engine" enum:"auto|vllm|sglang|llamacpp|anthropic|openai|newapi"`
 	// Model is the name that the upstream knows; default the model's own name.
-	Model string `yaml:"model"`
+	Model string `yaml:"model" default:"the model's name"`
 	// APIKey is our credential there. Write ${env:NAME} or ${file:/path} to keep it out of the file.
 	APIKey Secret `yaml:"api_key"`
 	// Auth says how the credential travels. passthrough sends the client's own, none sends nothing. Default bearer; x-api-key for anthropic.
-	Auth string `yaml:"auth" enum:"bearer|x-api-key|passthrough|none"`
+	Auth string `yaml:"auth" enum:"bearer|x-api-key|passthrough|none" default:"by engine"`
 	// Dialects is what the upstream speaks; default by engine. A list without embeddings and other settles the four conversational dialects and leaves those two as the engine has them.
-	Dialects []string `yaml:"dialects" enum:"chat|completions|messages|responses|embeddings|other"`
+	Dialects []string `yaml:"dialects" enum:"chat|completions|messages|responses|embeddings|other" default:"by engine"`
 	// Weight is the share among the deployments of the model; 0 = no requests.
 	Weight int `yaml:"weight" max:"1000000"`
 	// Track marks a deployment on trial.
 	Track string `yaml:"track" enum:"stable|canary"`
 	// MaxInflight is our cap on requests sent at once; unset = none, the engine queues.
-	MaxInflight int `yaml:"max_inflight" min:"1"`
+	MaxInflight int `yaml:"max_inflight" min:"1" optional:"true"`
 	// MaxNumSeqs is what the engine was started with, as evidence; unset = inferred from its plateau.
-	MaxNumSeqs int `yaml:"max_num_seqs" min:"1"`
+	MaxNumSeqs int `yaml:"max_num_seqs" min:"1" optional:"true"`
 	// EngineTopology is the shape of the engine, as evidence.
 	EngineTopology string `yaml:"engine_topology" enum:"plain|moe|pd"`
 	// Replicas is the declared range of the autoscaler, if there is one.
 	Replicas *Replicas `yaml:"replicas"`
 	// MaxPromptTokens: requests that are estimated longer go elsewhere; unset = no cap.
-	MaxPromptTokens int `yaml:"max_prompt_tokens" min:"1"`
+	MaxPromptTokens int `yaml:"max_prompt_tokens" min:"1" optional:"true"`
 	// Price per million tokens, without a currency.
 	Price *Price `yaml:"price"`
 	// Probe is the health check.
@@ -74,19 +74,19 @@ type Deployment struct {
 	// ModelInResponse is the model's name in answers: the one asked for, or the upstream's.
 	ModelInResponse string `yaml:"model_in_response" enum:"asked|upstream"`
 	// MetricsURL is where the engine's metrics are; default base_url + /metrics for vllm and sglang, otherwise off.
-	MetricsURL URL `yaml:"metrics_url"`
+	MetricsURL URL `yaml:"metrics_url" default:"by engine"`
 	// GPUs says which GPU series belong to this deployment.
 	GPUs *GPUs `yaml:"gpus"`
 	// SystemMessages says what becomes of system text in mid-conversation, for templates that refuse it.
 	SystemMessages string `yaml:"system_messages" enum:"inline|fold|hoist"`
 	// StripWorkspaceMetadata removes Codex's headers and metadata about the workspace; default true for hosted engines.
-	StripWorkspaceMetadata bool `yaml:"strip_workspace_metadata"`
+	StripWorkspaceMetadata bool `yaml:"strip_workspace_metadata" default:"by engine"`
 	// StripBillingBlock removes Claude Code's per-conversation system line; default true for vllm, sglang and llamacpp.
-	StripBillingBlock bool `yaml:"strip_billing_block"`
+	StripBillingBlock bool `yaml:"strip_billing_block" default:"by engine"`
 	// TLS is for https base URLs; the system's roots are used without it.
 	TLS *ClientTLS `yaml:"tls"`
 	// ProxyURL is an HTTP CONNECT proxy on the way to the upstream; default HTTPS_PROXY and NO_PROXY.
-	ProxyURL URL `yaml:"proxy_url"`
+	ProxyURL URL `yaml:"proxy_url" default:"HTTPS_PROXY"`
 	// DrainOnClientAbort is how long a metered upstream is read on after the client left, to get its usage.
 	DrainOnClientAbort time.Duration `yaml:"drain_on_client_abort"`
 	// Timeouts override the global ones, key by key. After Load all of them are effective.
@@ -117,7 +117,7 @@ type Replicas struct {
 	// Min is the smallest number of replicas.
 	Min int `yaml:"min"`
 	// Max is the largest number of replicas; default min.
-	Max int `yaml:"max"`
+	Max int `yaml:"max" default:"min"`
 }
 
 // Price is per million tokens, without a currency.
@@ -127,11 +127,11 @@ type Price struct {
 	// Output tokens.
 	Output float64 `yaml:"output"`
 	// CacheRead is for input tokens read from the cache; default input.
-	CacheRead float64 `yaml:"cache_read"`
+	CacheRead float64 `yaml:"cache_read" default:"input"`
 	// CacheWrite is for input tokens written to the cache; default input.
-	CacheWrite float64 `yaml:"cache_write"`
+	CacheWrite float64 `yaml:"cache_write" default:"input"`
 	// Reasoning tokens; default output.
-	Reasoning float64 `yaml:"reasoning"`
+	Reasoning float64 `yaml:"reasoning" default:"output"`
 }
 
 // Probe is the health check of a deployment.
@@ -181,9 +181,9 @@ type Canary struct {
 // SLO is a promise about latency.
 type SLO struct {
 	// TTFT that a good request stays within; unset = not judged.
-	TTFT time.Duration `yaml:"ttft"`
+	TTFT time.Duration `yaml:"ttft" default:"none"`
 	// TBT that a good request's gaps stay within; unset = not judged.
-	TBT time.Duration `yaml:"tbt"`
+	TBT time.Duration `yaml:"tbt" default:"none"`
 	// Objective is the share of good requests, between 0 and 1.
 	Objective float64 `yaml:"objective" above:"0" below:"1"`
 }

@@ -47,16 +47,20 @@ func HasErrors(problems []Problem) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning })
 }
 
-// sorted orders by position, overrides last, and drops what is said twice.
+// sorted orders by position, overrides last, and drops what is said twice: an anchor
+// that is used in several places has its problem once.
 func sorted(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(
 			compareBool(a.fromSet(), b.fromSet()),
 			cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col),
-			cmp.Compare(a.Path, b.Path), cmp.Compare(a.Message, b.Message),
+			cmp.Compare(a.Message, b.Message), cmp.Compare(a.Path, b.Path),
 		)
 	})
-	return slices.Compact(problems)
+	return slices.CompactFunc(problems, func(a, b Problem) bool {
+		a.Path, b.Path = "", ""
+		return a == b
+	})
 }
 
 func compareBool(a, b bool) int {

@@ -55,6 +55,15 @@ func (v *validator) written(path string) bool {
 	return ok
 }
 
+// either is the key to blame where two do not go together: the first if it was written
+// or neither was, otherwise the second.
+func (v *validator) either(path, first, second string) string {
+	if !v.written(joinPath(path, first)) && v.written(joinPath(path, second)) {
+		return joinPath(path, second)
+	}
+	return joinPath(path, first)
+}
+
 // writtenBelow reports whether any key under the path was written.
 func (v *validator) writtenBelow(path string, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return v.written(joinPath(path, k)) })
@@ -62,6 +71,7 @@ func (v *validator) writtenBelow(path string, keys ...string) bool {
 
 // resolve fills in what depends on other keys.
 func (v *validator) resolve() {
+	v.yield()
 	for i := range v.cfg.Models {
 		m := &v.cfg.Models[i]
 		for j := range m.Deployments {
@@ -75,6 +85,32 @@ func (v *validator) resolve() {
 				k.ID = k.SHA256[:12]
 			}
 		}
+	}
+}
+
+// yield lets defaults that nobody wrote give way to what was written beside them, so
+// that one key can be changed alone.
+func (v *validator) yield() {
+	c := v.cfg
+	if !v.written("cooldown.max_time") {
+		c.Cooldown.MaxTime = max(c.Cooldown.MaxTime, c.Cooldown.Time)
+	}
+	for i := range c.Models {
+		for j := range c.Models[i].Deployments {
+			d := &c.Models[i].Deployments[j].Cooldown
+			if !v.written("cooldown.max_time") && !v.written(fmt.Sprintf("models[%d].deployments[%d].cooldown.max_time", i, j)) {
+				d.MaxTime = max(d.MaxTime, d.Time)
+			}
+		}
+	}
+	if !v.written("limits.body_budget") {
+		c.Limits.BodyBudget = max(c.Limits.BodyBudget, c.Limits.MaxBody)
+	}
+	if !v.written("diagnose.baseline") {
+		c.Diagnose.Baseline = max(c.Diagnose.Baseline, c.Diagnose.Window)
+	}
+	if !v.written("diagnose.every") {
+		c.Diagnose.Every = min(c.Diagnose.Every, c.Diagnose.Window)
 	}
 }
 
@@ -133,7 +169,7 @@ func effectiveDialects(asked, engine []string) []string {
 		return engine
 	}
 	out := slices.Clone(asked)
-	if slices.Contains(asked, "embeddings") || slices.Contains(asked, "other") {
+	if len(asked) == 0 || slices.Contains(asked, "embeddings") || slices.Contains(asked, "other") {
 		return out
 	}
 	for _, d := range []string{"embeddings", "other"} {

@@ -84,7 +84,7 @@ type Cooldown struct {
 	Window time.Duration `yaml:"window" above:"0"`
 	// Time of the first cooldown; it doubles up to max_time.
 	Time time.Duration `yaml:"time" above:"0"`
-	// MaxTime is the longest cooldown.
+	// MaxTime is the longest cooldown; without this key it is never shorter than time.
 	MaxTime time.Duration `yaml:"max_time" above:"0"`
 	// MinRequests from which error_ratio is judged.
 	MinRequests int `yaml:"min_requests" min:"1"`
@@ -102,7 +102,7 @@ type Limits struct {
 	MaxHeader int64 `yaml:"max_header" unit:"size" min:"1024"`
 	// MaxStreams is the number of requests in progress at once.
 	MaxStreams int `yaml:"max_streams" min:"1"`
-	// BodyBudget is the memory for request bodies held at once.
+	// BodyBudget is the memory for request bodies held at once; without this key it is never smaller than max_body.
 	BodyBudget int64 `yaml:"body_budget" unit:"size" min:"1"`
 }
 

@@ -26,15 +26,16 @@ func suggestion(key string, known []string) (text, meant string) {
 		return fmt.Sprintf("did you mean %q? %s", best, allowed), best
 	}
 	if places := placesOf(folded); len(places) > 0 {
-		return fmt.Sprintf("did you mean %q? %s", strings.Join(places, `" or "`), allowed), ""
+		return fmt.Sprintf("did you mean %s? %s", strings.Join(places, " or "), allowed), ""
 	}
 	return fmt.Sprintf("the nearest known key is %q; %s", best, allowed), ""
 }
 
-// placesOf are the paths in the tree that end in this key, at most three.
+// placesOf are the paths in the tree that end in this key: the two nearest to its root.
 func placesOf(key string) []string {
-	places := keyPlaces()[key]
-	return places[:min(len(places), 3)]
+	places := slices.Clone(keyPlaces()[key])
+	slices.SortStableFunc(places, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
+	return places[:min(len(places), 2)]
 }
 
 var keyPlaces = sync.OnceValue(func() map[string][]string {

@@ -16,7 +16,7 @@ type Key struct {
 	// SHA256 is the lower-case hex digest of the whole key text.
 	SHA256 string `yaml:"sha256" check:"digest"`
 	// ID names the key without revealing it; default the digest's first 12 digits.
-	ID string `yaml:"id" check:"name"`
+	ID string `yaml:"id" check:"name" default:"the digest's first 12 digits"`
 	// Expires is when the key stops working, RFC 3339; unset = never.
 	Expires time.Time `yaml:"expires"`
 }
@@ -24,13 +24,13 @@ type Key struct {
 // Grants is what a caller may do.
 type Grants struct {
 	// Models that it may use; unset = all, [] = none.
-	Models []string `yaml:"models"`
+	Models []string `yaml:"models" default:"all"`
 	// Limits per minute, at once, and of spending.
 	Limits TenantLimits `yaml:"limits"`
 	// MaxTokens caps the generation; unset = no cap.
-	MaxTokens int64 `yaml:"max_tokens" min:"1"`
+	MaxTokens int64 `yaml:"max_tokens" min:"1" optional:"true"`
 	// MaxPromptTokens refuses longer prompts; unset = no cap.
-	MaxPromptTokens int `yaml:"max_prompt_tokens" min:"1"`
+	MaxPromptTokens int `yaml:"max_prompt_tokens" min:"1" optional:"true"`
 	// Priority in the queue, lower first.
 	Priority int `yaml:"priority" min:"any"`
 	// Weight shares the queue among callers of one priority.
@@ -57,11 +57,11 @@ func (g *Grants) Allows(cfg *Config, model string) bool {
 // TenantLimits bound one caller. Unset = no limit.
 type TenantLimits struct {
 	// RPM is requests per minute: a bucket of so many, refilled so many per minute.
-	RPM int64 `yaml:"rpm" min:"1"`
+	RPM int64 `yaml:"rpm" min:"1" optional:"true"`
 	// TPM is tokens per minute, prompt and generation together.
-	TPM int64 `yaml:"tpm" min:"1"`
+	TPM int64 `yaml:"tpm" min:"1" optional:"true"`
 	// Inflight is requests at once.
-	Inflight int `yaml:"inflight" min:"1"`
+	Inflight int `yaml:"inflight" min:"1" optional:"true"`
 	// Budget is spending per calendar time in UTC.
 	Budget *Budget `yaml:"budget"`
 }

@@ -20,8 +20,10 @@ type KeyInfo struct {
 	Kind string
 	// Allowed values of an enumeration.
 	Allowed []string
-	// Default as it would be written in the file; "" = none.
+	// Default as it would be written in the file, or in words; "" = none.
 	Default string
+	// Literal: Default is a value and not words.
+	Literal bool
 	// Owner and Field are the Go struct and its field, whose comment is the documentation.
 	Owner, Field string
 }
@@ -62,14 +64,17 @@ func walkKeys(v reflect.Value, path string, cfg *Config, out *[]KeyInfo) {
 			walkKeys(inner, sub, cfg, out)
 			continue
 		}
-		info.Default = defaultText(value, f)
+		info.Default, info.Literal = defaultText(value, f), f.tag.Get("default") == ""
 		*out = append(*out, info)
 	}
 }
 
 // defaultText is how the value would be written; "" for one that means unset.
 func defaultText(v reflect.Value, f field) string {
-	optional := f.tag.Get("min") != "" && f.tag.Get("min") != "any"
+	if text := f.tag.Get("default"); text != "" {
+		return text
+	}
+	optional := f.tag.Get("optional") != "" || f.tag.Get("min") == "1"
 	if v.IsZero() && (optional || (v.Kind() != reflect.Bool && v.Type() != durationType && !isNumeric(v))) {
 		return ""
 	}
@@ -196,8 +201,7 @@ func mappingOf(v reflect.Value) (*yaml.Node, bool) {
 
 // optionalZero: a number whose 0 means unset is left out.
 func optionalZero(v reflect.Value, f field) bool {
-	limit := f.tag.Get("min")
-	return v.IsZero() && isNumeric(v) && (f.tag.Get("above") != "" || limit != "" && limit != "any")
+	return v.IsZero() && isNumeric(v) && (f.tag.Get("above") != "" || f.tag.Get("optional") != "")
 }
 
 func scalar(tag, value string) *yaml.Node {

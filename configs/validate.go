@@ -109,13 +109,13 @@ func (v *validator) timeouts(base string, t Timeouts) {
 	}
 	if t.Total > 0 {
 		if t.FirstToken > t.Total {
-			v.warnf(path+".first_token", "first_token=%s is longer than total=%s and never comes into effect", FormatDuration(t.FirstToken), FormatDuration(t.Total))
+			v.warnf(v.either(path, "first_token", "total"), "first_token=%s is longer than total=%s and never comes into effect", FormatDuration(t.FirstToken), FormatDuration(t.Total))
 		}
 		if t.Idle > t.Total {
-			v.warnf(path+".idle", "idle=%s is longer than total=%s and never comes into effect", FormatDuration(t.Idle), FormatDuration(t.Total))
+			v.warnf(v.either(path, "idle", "total"), "idle=%s is longer than total=%s and never comes into effect", FormatDuration(t.Idle), FormatDuration(t.Total))
 		}
 		if t.Connect > t.Total {
-			v.warnf(path+".connect", "connect=%s is longer than total=%s and never comes into effect", FormatDuration(t.Connect), FormatDuration(t.Total))
+			v.warnf(v.either(path, "connect", "total"), "connect=%s is longer than total=%s and never comes into effect", FormatDuration(t.Connect), FormatDuration(t.Total))
 		}
 	}
 	if t.FirstTokenPer1kTokens > 0 && t.FirstToken == 0 {
@@ -129,24 +129,24 @@ func (v *validator) cooldown(base string, c Cooldown) {
 		return
 	}
 	if c.MaxTime < c.Time {
-		v.errorf(path+".max_time", "max_time=%s is shorter than time=%s, allowed is time and more", FormatDuration(c.MaxTime), FormatDuration(c.Time))
+		v.errorf(v.either(path, "max_time", "time"), "max_time=%s is shorter than time=%s, allowed is time and more", FormatDuration(c.MaxTime), FormatDuration(c.Time))
 	}
 }
 
 func (v *validator) limits() {
 	l := v.cfg.Limits
 	if l.BodyBudget < l.MaxBody {
-		v.errorf("limits.body_budget", "body_budget=%s is smaller than max_body=%s, allowed is max_body and more", FormatSize(l.BodyBudget), FormatSize(l.MaxBody))
+		v.warnf(v.either("limits", "body_budget", "max_body"), "body_budget=%s is smaller than max_body=%s: a body above it is refused", FormatSize(l.BodyBudget), FormatSize(l.MaxBody))
 	}
 }
 
 func (v *validator) diagnose() {
 	d := v.cfg.Diagnose
 	if d.Baseline < d.Window {
-		v.errorf("diagnose.baseline", "baseline=%s is shorter than window=%s, allowed is window and more", FormatDuration(d.Baseline), FormatDuration(d.Window))
+		v.errorf(v.either("diagnose", "baseline", "window"), "baseline=%s is shorter than window=%s, allowed is window and more", FormatDuration(d.Baseline), FormatDuration(d.Window))
 	}
 	if d.Every > d.Window {
-		v.errorf("diagnose.every", "every=%s is longer than window=%s, allowed is up to window", FormatDuration(d.Every), FormatDuration(d.Window))
+		v.errorf(v.either("diagnose", "every", "window"), "every=%s is longer than window=%s, allowed is up to window", FormatDuration(d.Every), FormatDuration(d.Window))
 	}
 	if d.TreesDir != "" {
 		if info, err := os.Stat(d.TreesDir); err != nil {

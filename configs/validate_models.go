@@ -37,7 +37,7 @@ func (v *validator) model(m *Model, path string) {
 	if len(m.Deployments) == 0 {
 		v.errorf(path+".deployments", "the model has no deployment, at least one is needed")
 	}
-	if len(m.Aliases) > 0 && len(m.Deployments) == 1 {
+	if len(m.Aliases) > 0 && len(m.Deployments) == 1 && m.Deployments[0].Name != "" {
 		v.warnf(path+".aliases", "an alias to a single deployment: nothing takes over when %s fails", m.Deployments[0].Name)
 	}
 	v.weights(m, path)
