@@ -28,46 +28,48 @@ func gone(c net.Conn, r io.Reader) <-chan struct{} {
 	return left
 }
 
+// phases are scripts that bring a call to a point and say so.
+var phases = []struct {
+	name   string
+	script func(conn net.Conn, r *bufio.Reader, reached chan<- struct{})
+	change func(*Target, string)
+	body   string
+}{
+	{name: "while TLS shakes hands", change: func(t *Target, _ string) { t.TLS = true }, script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = r.ReadByte()
+		reached <- struct{}{}
+	}},
+	{name: "while the proxy thinks", change: func(t *Target, addr string) { t.ProxyURL = "http://" + addr }, script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = r.ReadByte()
+		reached <- struct{}{}
+	}},
+	{name: "while writing", body: strings.Repeat("x", 64<<20), script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = r.ReadByte()
+		reached <- struct{}{}
+	}},
+	{name: "while waiting for the head", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = request(r)
+		reached <- struct{}{}
+	}},
+	{name: "inside the head", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = request(r)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nCont")
+		reached <- struct{}{}
+	}},
+	{name: "inside the body", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = request(r)
+		_, _ = io.WriteString(conn, chunked+"5\r\nhe")
+		reached <- struct{}{}
+	}},
+	{name: "until close", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
+		_, _ = request(r)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nhe")
+		reached <- struct{}{}
+	}},
+}
+
 func TestAbortInEveryPhase(t *testing.T) {
-	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	for _, c := range []struct {
-		name   string
-		script func(conn net.Conn, r *bufio.Reader, reached chan<- struct{})
-		change func(*Target, string)
-		body   string
-	}{
-		{name: "while TLS shakes hands", change: func(t *Target, _ string) { t.TLS = true }, script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = r.ReadByte()
-			reached <- struct{}{}
-		}},
-		{name: "while the proxy thinks", change: func(t *Target, addr string) { t.ProxyURL = "http://" + addr }, script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = r.ReadByte()
-			reached <- struct{}{}
-		}},
-		{name: "while writing", body: strings.Repeat("x", 64<<20), script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = r.ReadByte()
-			reached <- struct{}{}
-		}},
-		{name: "while waiting for the head", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = request(r)
-			reached <- struct{}{}
-		}},
-		{name: "inside the head", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = request(r)
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nCont")
-			reached <- struct{}{}
-		}},
-		{name: "inside the body", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = request(r)
-			_, _ = io.WriteString(conn, chunked+"5\r\nhe")
-			reached <- struct{}{}
-		}},
-		{name: "until close", script: func(conn net.Conn, r *bufio.Reader, reached chan<- struct{}) {
-			_, _ = request(r)
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nhe")
-			reached <- struct{}{}
-		}},
-	} {
+	for _, c := range phases {
 		t.Run(c.name, func(t *testing.T) {
 			reached, left := make(chan struct{}), make(chan struct{})
 			up := serve(t, func(conn net.Conn, r *bufio.Reader) {

@@ -22,53 +22,56 @@ func once(answer string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
+const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+var answers = []struct {
+	name, answer string
+	status       int
+	body         string
+	kind         string // of the error that ends the call
+	pooled       bool
+}{
+	{name: "length", answer: ok, status: 200, body: "ok", pooled: true},
+	{name: "length zero", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", status: 200, pooled: true},
+	{name: "length, more behind it", answer: ok + "x", status: 200, body: "ok"},
+	{name: "length, cut", answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", status: 200, body: "ok", kind: KindCut},
+	{name: "chunks", answer: chunked + "2\r\nok\r\n3\r\n ok\r\n0\r\n\r\n", status: 200, body: "ok ok", pooled: true},
+	{name: "chunks and a trailer", answer: chunked + "2\r\nok\r\n0\r\nX-T: 1\r\n\r\n", status: 200, body: "ok", pooled: true},
+	{name: "chunks, more behind them", answer: chunked + "2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n", status: 200, body: "ok"},
+	{name: "chunks, cut between two", answer: chunked + "2\r\nok\r\n", status: 200, body: "ok", kind: KindCut},
+	{name: "chunks, cut inside one", answer: chunked + "9\r\nok", status: 200, body: "ok", kind: KindCut},
+	{name: "chunks, cut before the last line end", answer: chunked + "2\r\nok\r\n0\r\n", status: 200, body: "ok", kind: KindCut},
+	{name: "chunks, broken", answer: chunked + "2\r\nok\r\nnonsense\r\n", status: 200, body: "ok", kind: KindProtocol},
+	{name: "until close", answer: "HTTP/1.1 200 OK\r\n\r\nall of it", status: 200, body: "all of it"},
+	{name: "until close, empty", answer: "HTTP/1.1 200 OK\r\n\r\n", status: 200},
+	{name: "length beside chunks", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", status: 200, body: "ok"},
+	{name: "connection close", answer: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok"},
+	{name: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok"},
+	{name: "HTTP/1.0 kept alive", answer: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok", pooled: true},
+	{name: "HTTP/1.0 with chunks", answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", kind: KindProtocol},
+	{name: "204", answer: "HTTP/1.1 204 No Content\r\n\r\n", status: 204, pooled: true},
+	{name: "304 with a length", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", status: 304, pooled: true},
+	{name: "interim answers", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok, status: 200, body: "ok", pooled: true},
+	{name: "interim answers without end", answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 101), kind: KindProtocol},
+	{name: "switching protocols", answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", kind: KindProtocol},
+	{name: "line end in front", answer: "\r\n" + ok, status: 200, body: "ok", pooled: true},
+	{name: "line ends without end", answer: strings.Repeat("\r\n", 50), kind: KindProtocol},
+	{name: "another protocol", answer: "SSH-2.0-OpenSSH_9.2\r\n", kind: KindProtocol},
+	{name: "TLS where HTTP was asked", answer: "\x15\x03\x01\x00\x02\x02\x46", kind: KindProtocol},
+	{name: "HTTP/2", answer: "HTTP/2 200\r\n\r\n", kind: KindProtocol},
+	{name: "bare line feeds", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", kind: KindProtocol},
+	{name: "empty line in front of a bare line feed", answer: "HTTP/1.1 200 OK\r\n\nA: b\r\n\r\n", kind: KindProtocol},
+	{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", kind: KindProtocol},
+	{name: "length with a sign", answer: "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", kind: KindProtocol},
+	{name: "unknown encoding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", kind: KindProtocol},
+	{name: "head of 60 KiB", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + strings.Repeat("x", 60<<10) + "\r\n\r\nok", status: 200, body: "ok", pooled: true},
+	{name: "head over 64 KiB", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\nok", kind: KindProtocol},
+	{name: "cut in the head", answer: "HTTP/1.1 200 OK\r\nContent-", kind: KindCut},
+	{name: "closed without an answer", answer: "", kind: KindCut},
+}
+
 func TestAnswerFramings(t *testing.T) {
-	const chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-	for _, c := range []struct {
-		name, answer string
-		status       int
-		body         string
-		kind         string // of the error that ends the call
-		pooled       bool
-	}{
-		{name: "length", answer: ok, status: 200, body: "ok", pooled: true},
-		{name: "length zero", answer: "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", status: 200, pooled: true},
-		{name: "length, more behind it", answer: ok + "x", status: 200, body: "ok"},
-		{name: "length, cut", answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", status: 200, body: "ok", kind: KindCut},
-		{name: "chunks", answer: chunked + "2\r\nok\r\n3\r\n ok\r\n0\r\n\r\n", status: 200, body: "ok ok", pooled: true},
-		{name: "chunks and a trailer", answer: chunked + "2\r\nok\r\n0\r\nX-T: 1\r\n\r\n", status: 200, body: "ok", pooled: true},
-		{name: "chunks, more behind them", answer: chunked + "2\r\nok\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n", status: 200, body: "ok"},
-		{name: "chunks, cut between two", answer: chunked + "2\r\nok\r\n", status: 200, body: "ok", kind: KindCut},
-		{name: "chunks, cut inside one", answer: chunked + "9\r\nok", status: 200, body: "ok", kind: KindCut},
-		{name: "chunks, cut before the last line end", answer: chunked + "2\r\nok\r\n0\r\n", status: 200, body: "ok", kind: KindCut},
-		{name: "chunks, broken", answer: chunked + "2\r\nok\r\nnonsense\r\n", status: 200, body: "ok", kind: KindProtocol},
-		{name: "until close", answer: "HTTP/1.1 200 OK\r\n\r\nall of it", status: 200, body: "all of it"},
-		{name: "until close, empty", answer: "HTTP/1.1 200 OK\r\n\r\n", status: 200},
-		{name: "length beside chunks", answer: "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", status: 200, body: "ok"},
-		{name: "connection close", answer: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok"},
-		{name: "HTTP/1.0", answer: "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok"},
-		{name: "HTTP/1.0 kept alive", answer: "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", status: 200, body: "ok", pooled: true},
-		{name: "HTTP/1.0 with chunks", answer: "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", kind: KindProtocol},
-		{name: "204", answer: "HTTP/1.1 204 No Content\r\n\r\n", status: 204, pooled: true},
-		{name: "304 with a length", answer: "HTTP/1.1 304 Not Modified\r\nContent-Length: 7\r\n\r\n", status: 304, pooled: true},
-		{name: "interim answers", answer: "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + ok, status: 200, body: "ok", pooled: true},
-		{name: "interim answers without end", answer: strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 101), kind: KindProtocol},
-		{name: "switching protocols", answer: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n", kind: KindProtocol},
-		{name: "line end in front", answer: "\r\n" + ok, status: 200, body: "ok", pooled: true},
-		{name: "line ends without end", answer: strings.Repeat("\r\n", 50), kind: KindProtocol},
-		{name: "another protocol", answer: "SSH-2.0-OpenSSH_9.2\r\n", kind: KindProtocol},
-		{name: "TLS where HTTP was asked", answer: "\x15\x03\x01\x00\x02\x02\x46", kind: KindProtocol},
-		{name: "HTTP/2", answer: "HTTP/2 200\r\n\r\n", kind: KindProtocol},
-		{name: "bare line feeds", answer: "HTTP/1.1 200 OK\nContent-Length: 2\n\nok", kind: KindProtocol},
-		{name: "empty line in front of a bare line feed", answer: "HTTP/1.1 200 OK\r\n\nA: b\r\n\r\n", kind: KindProtocol},
-		{name: "two lengths", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", kind: KindProtocol},
-		{name: "length with a sign", answer: "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", kind: KindProtocol},
-		{name: "unknown encoding", answer: "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", kind: KindProtocol},
-		{name: "head of 60 KiB", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + strings.Repeat("x", 60<<10) + "\r\n\r\nok", status: 200, body: "ok", pooled: true},
-		{name: "head over 64 KiB", answer: "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\nok", kind: KindProtocol},
-		{name: "cut in the head", answer: "HTTP/1.1 200 OK\r\nContent-", kind: KindCut},
-		{name: "closed without an answer", answer: "", kind: KindCut},
-	} {
+	for _, c := range answers {
 		t.Run(c.name, func(t *testing.T) {
 			up := serve(t, once(c.answer))
 			p := newPool(t, Target{Addr: up.addr})
