@@ -91,8 +91,8 @@ func (p *Parser) Next(b []byte) (ev Event, n int, ok bool) {
 		}
 		p.safe = n
 		p.block = false
-		p.reported = true
 		if p.data.has || p.name.has || p.stray.has || p.over {
+			p.reported = true
 			return p.event(), n, true
 		}
 		p.clear()
@@ -386,6 +386,9 @@ func (f *field) add(v []byte, foreign bool) {
 // keep makes the value independent of the caller's bytes.
 func (f *field) keep() {
 	if f.has && !f.kept {
+		if f.buf == nil {
+			f.buf = make([]byte, 0, 64) // an empty value must not become an absent one
+		}
 		f.buf = append(f.buf[:0], f.val...)
 		f.val, f.kept = f.buf, true
 	}
