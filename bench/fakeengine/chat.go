@@ -141,7 +141,7 @@ func (c *chat) body(x *exchange) []byte {
 		} else {
 			b = append(b, `null`...)
 		}
-		b = fmt.Appendf(b, `},"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":null,"routed_experts":null}`, quote(l.q.finishReason()))
+		b = fmt.Appendf(b, `},"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":null,"routed_experts":null}`, quote(x.finishReason(l)))
 	}
 	b = fmt.Appendf(b, `],"service_tier":null,"system_fingerprint":%s`, quote(x.e.fingerprint()))
 	if x.fault(NoUsage) == nil {

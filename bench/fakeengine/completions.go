@@ -95,7 +95,7 @@ func (c *completions) body(x *exchange) []byte {
 			b = append(b, ',')
 		}
 		b = fmt.Appendf(b, `{"index":%d,"text":%s,"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":null,"prompt_logprobs":null,"prompt_token_ids":null,"routed_experts":null}`,
-			l.index, quote(x.answer.text(l.index, l.sent, kindText)), quote(l.q.finishReason()))
+			l.index, quote(x.answer.text(l.index, l.sent, kindText)), quote(x.finishReason(l)))
 	}
 	b = fmt.Appendf(b, `],"service_tier":null,"system_fingerprint":%s`, quote(x.e.fingerprint()))
 	if x.fault(NoUsage) == nil {

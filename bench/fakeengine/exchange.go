@@ -30,7 +30,8 @@ type exchange struct {
 
 	begun  bool // the first events of the choices were written
 	isGone bool
-	failed bool // the in-stream error was written
+	forced string // scripted finish reason of a plain answer
+	failed bool   // the in-stream error was written
 }
 
 // fault returns the first active fault of a kind.
@@ -224,8 +225,8 @@ func (x *exchange) whole() {
 	if !x.pause(HeaderDelay) {
 		return
 	}
-	if x.e.o.EchoRequestID {
-		x.w.Header().Set("X-Request-Id", x.requestID())
+	if x.strikePlain() {
+		return
 	}
 	x.orca()
 	x.json(200, x.d.body(x))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -315,6 +316,48 @@ func TestPlainAnswersAreCutToo(t *testing.T) {
 	if want := w.header.Get("Content-Length"); itoa(len(w.chunks[0])) == want || len(w.chunks[0]) == 0 {
 		t.Errorf("%d of %s bytes", len(w.chunks[0]), want)
 	}
+}
+
+func TestPlainAnswersGoWrongInTheirOwnWay(t *testing.T) {
+	for _, c := range []struct {
+		fault       Fault
+		status, has string
+	}{
+		{Fault{Kind: ErrorEvent}, "500", deathMessage},
+		{Fault{Kind: EarlyEnd}, "200", "Content-Length: 0\r\n"},
+		{Fault{Kind: Finish}, "200", `"finish_reason":"abort"`},
+		{Fault{Kind: NoUsage}, "200", `"system_fingerprint":"vllm-0.32.0-`},
+		{Fault{Kind: Long, N: 3}, "200", `"completion_tokens":3`},
+	} {
+		e, url := started(t, Options{})
+		e.Script(c.fault)
+		raw := string(speak(t, url, request("POST", "/v1/chat/completions", `{"model":"fake-model",`+hello+`}`)))
+		if !strings.HasPrefix(raw, "HTTP/1.1 "+c.status) || !strings.Contains(raw, c.has) || c.fault.Kind == NoUsage && strings.Contains(raw, `"usage"`) {
+			t.Errorf("%s: %s", c.fault.Kind, raw)
+		}
+	}
+}
+
+func TestFaultsBeforeTheFirstByte(t *testing.T) {
+	for _, k := range []FaultKind{FIN, CutEvent, CutUTF8} {
+		if raw, err := faulty(t, "chat", Fault{Kind: k, Before: true}); err != nil || len(raw) != 0 {
+			t.Errorf("%s: %q, %v", k, raw, err)
+		}
+	}
+	if raw, err := faulty(t, "chat", Fault{Kind: RST, Before: true}); !errors.Is(err, syscall.ECONNRESET) || len(raw) != 0 {
+		t.Errorf("rst: %q, %v", raw, err)
+	}
+}
+
+func TestABurstIsStampedWhenItIsWritten(t *testing.T) {
+	virtual(t, timed(), func(t *testing.T, e *Engine, c *http.Client) {
+		e.Script(Fault{Kind: Burst})
+		drain(t, send(t, c, t.Context(), prompt(40, 50, "a")))
+		l := e.Requests()[0]
+		if d := l.FirstToken.Sub(l.Headers); d < 490*time.Millisecond || l.FirstToken != l.LastToken || l.Terminal != l.LastToken {
+			t.Errorf("first token %v after the headers, last %v after the first", d, l.LastToken.Sub(l.FirstToken))
+		}
+	})
 }
 
 func TestPingsAndDelaysInVirtualTime(t *testing.T) {

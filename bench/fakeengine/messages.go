@@ -136,7 +136,7 @@ func (m *messages) fail(x *exchange, message string) {
 
 func (m *messages) body(x *exchange) []byte {
 	l := x.lanes[0]
-	m.stop = l.q.finishReason()
+	m.stop = x.finishReason(l)
 	b := fmt.Appendf(nil, `{"id":%s,"type":"message","role":"assistant","content":[`, quote(x.id))
 	comma := func() {
 		if b[len(b)-1] != '[' {

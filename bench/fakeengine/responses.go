@@ -222,7 +222,7 @@ func (r *responses) fail(x *exchange, message string) {
 // body collects the same items without sending anything.
 func (r *responses) body(x *exchange) []byte {
 	l := x.lanes[0]
-	r.stop = l.q.finishReason()
+	r.stop = x.finishReason(l)
 	collect := func(k kind, text string) {
 		r.itemID, r.item = x.e.newID(map[kind]string{kindText: "msg_", kindReasoning: "rs_", kindToolArgs: "fc_"}[k]), k
 		r.text.Reset()

@@ -83,7 +83,4 @@ func (s *sequence) end(reason int32) {
 	s.final.Store(int32(s.generated))
 }
 
-// over tells the handler's side that the sequence has ended after n tokens.
-func (s *sequence) over(n int) bool { return int(s.final.Load()) == n }
-
 func (s *sequence) finishReason() string { return reasonNames[s.reason.Load()] }

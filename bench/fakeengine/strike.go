@@ -44,9 +44,13 @@ func (x *exchange) strike(f *Fault, ev []byte) {
 	if f.Kind != Hang && f.Kind != ErrorEvent && f.Kind != Finish {
 		o.release(x) // what was held had been promised
 	}
-	switch f.Kind {
+	kind := f.Kind
+	if ev == nil && (kind == CutEvent || kind == CutUTF8) {
+		kind = FIN // there is no event to cut
+	}
+	switch kind {
 	case FIN, RST:
-		o.kill, o.reset = true, f.Kind == RST
+		o.kill, o.reset = true, kind == RST
 	case CutEvent:
 		o.write(x, ev[:max(len(ev)/2, 1)])
 		o.kill = true
@@ -91,6 +95,45 @@ func (x *exchange) finishAll(reason string) {
 		}
 	}
 	x.d.close(x)
+}
+
+// strikePlain is the counterpart of strike for an answer without events. False: the answer is to be cut
+// while it is written, or is as it should be.
+func (x *exchange) strikePlain() bool {
+	f := x.endingFault()
+	if f == nil {
+		return false
+	}
+	switch f.Kind {
+	case ErrorEvent, ErrorLine:
+		x.out.struck = true
+		message := f.Text
+		if message == "" {
+			message = deathMessage
+		}
+		x.refuse(&apiError{500, "InternalServerError", message, ""})
+	case EarlyEnd, LoneDone:
+		x.out.struck = true
+		x.json(200, nil)
+	case Finish:
+		x.out.struck = true
+		x.forced = f.Text
+		if x.forced == "" {
+			x.forced = "abort"
+		}
+		return false
+	default:
+		return false
+	}
+	return true
+}
+
+// finishReason is the engine's, unless the script says another.
+func (x *exchange) finishReason(l *lane) string {
+	if x.forced != "" {
+		return x.forced
+	}
+	return l.q.finishReason()
 }
 
 // cutInRune returns a position inside the first character of ev that has several bytes, 0 if there is none.
