@@ -15,9 +15,9 @@ func reference(stream string) (events []seen) {
 	stream = strings.ReplaceAll(stream, "\r", "\n")
 	lines := strings.Split(stream, "\n")
 	tail := lines[len(lines)-1]
-	ev := seen{"-", "-", "-", "-"}
+	ev := seen{none, none, none, none}
 	join := func(to *string, v string) {
-		if *to == "-" {
+		if *to == none {
 			*to = v
 		} else {
 			*to += "\n" + v
@@ -32,13 +32,13 @@ func reference(stream string) (events []seen) {
 			join(&ev.Data, value)
 		case name == "event":
 			if ev.Name = value; value == "" {
-				ev.Name = "-"
+				ev.Name = none
 			}
 		case name == "id":
 			if !strings.Contains(value, "\x00") {
 				ev.ID = value
 			}
-		case line[0] == '{' || ev.Stray != "-":
+		case line[0] == '{' || ev.Stray != none:
 			join(&ev.Stray, line)
 		}
 	}
@@ -47,16 +47,16 @@ func reference(stream string) (events []seen) {
 			take(line)
 			continue
 		}
-		if ev.Data != "-" || ev.Name != "-" || ev.Stray != "-" {
+		if ev.Data != none || ev.Name != none || ev.Stray != none {
 			events = append(events, ev)
 		}
-		ev = seen{"-", "-", "-", "-"}
+		ev = seen{none, none, none, none}
 	}
-	if tail != "" && tail[0] != ':' && (tail[0] == '{' || ev.Stray != "-") {
+	if tail != "" && tail[0] != ':' && (tail[0] == '{' || ev.Stray != none) {
 		take(tail)
 	}
-	if ev.Stray != "-" {
-		events = append(events, seen{"-", "-", "-", ev.Stray})
+	if ev.Stray != none {
+		events = append(events, seen{none, none, none, ev.Stray})
 	}
 	return events
 }

@@ -6,12 +6,15 @@ import (
 	"testing"
 )
 
-// seen is an Event as strings, so that it outlives the next call. A field that is absent is "-".
+// none stands for an absent field.
+const none = "(none)"
+
+// seen is an Event as strings, so that it outlives the next call.
 type seen struct{ Name, Data, ID, Stray string }
 
 func text(b []byte) string {
 	if b == nil {
-		return "-"
+		return none
 	}
 	return string(b)
 }
@@ -42,7 +45,7 @@ func parse(pieces ...string) []seen {
 func data(values ...string) []seen {
 	var want []seen
 	for _, v := range values {
-		want = append(want, seen{"-", v, "-", "-"})
+		want = append(want, seen{none, v, none, none})
 	}
 	return want
 }
@@ -69,20 +72,20 @@ func TestStandard(t *testing.T) {
 		{"half a mark is no mark", "\xef\xbbdata: a\n\ndata: b\n\n", data("b")},
 		{"comments", ": x\n\n:\ndata: a\n: y\ndata: b\n\n: z\n", data("a\nb")},
 		{"unknown fields", "foo: 1\nretry: 10\ndata: a\ndatas: b\n data: c\n\n", data("a")},
-		{"name and id", "event: e\nid: 7\ndata: a\n\n", []seen{{"e", "a", "7", "-"}}},
-		{"the last name counts", "event: e\nevent: f\ndata: a\n\n", []seen{{"f", "a", "-", "-"}}},
+		{"name and id", "event: e\nid: 7\ndata: a\n\n", []seen{{"e", "a", "7", none}}},
+		{"the last name counts", "event: e\nevent: f\ndata: a\n\n", []seen{{"f", "a", none, none}}},
 		{"an empty name resets", "event: e\nevent:\ndata: a\n\n", data("a")},
-		{"a name does not live on", "event: e\ndata: a\n\ndata: b\n\n", []seen{{"e", "a", "-", "-"}, {"-", "b", "-", "-"}}},
-		{"name only is reported", "event: ping\n\n", []seen{{"ping", "-", "-", "-"}}},
+		{"a name does not live on", "event: e\ndata: a\n\ndata: b\n\n", []seen{{"e", "a", none, none}, {none, "b", none, none}}},
+		{"name only is reported", "event: ping\n\n", []seen{{"ping", none, none, none}}},
 		{"id only is not", "id: 1\n\ndata: a\n\n", data("a")},
 		{"id with NUL is ignored", "id: 1\x00\ndata: a\n\n", data("a")},
 		{"unterminated event", "data: a\n\ndata: b\n", data("a")},
 		{"unterminated line", "data: a\n\ndata: b", data("a")},
 		{"NUL and invalid UTF-8 stay", "data: \x00\xff\n\n", data("\x00\xff")},
-		{"stray JSON", "data: a\n\n{\"error\":1}\n\n", []seen{{"-", "a", "-", "-"}, {"-", "-", "-", `{"error":1}`}}},
-		{"stray JSON at the end", "data: a\n\n{\"error\":1}", []seen{{"-", "a", "-", "-"}, {"-", "-", "-", `{"error":1}`}}},
-		{"stray JSON with one line end", "{\"error\":1}\n", []seen{{"-", "-", "-", `{"error":1}`}}},
-		{"stray JSON over lines", "{\n \"error\": 1\n}\n", []seen{{"-", "-", "-", "{\n \"error\": 1\n}"}}},
+		{"stray JSON", "data: a\n\n{\"error\":1}\n\n", []seen{{none, "a", none, none}, {none, none, none, `{"error":1}`}}},
+		{"stray JSON at the end", "data: a\n\n{\"error\":1}", []seen{{none, "a", none, none}, {none, none, none, `{"error":1}`}}},
+		{"stray JSON with one line end", "{\"error\":1}\n", []seen{{none, none, none, `{"error":1}`}}},
+		{"stray JSON over lines", "{\n \"error\": 1\n}\n", []seen{{none, none, none, "{\n \"error\": 1\n}"}}},
 		{"stray text is ignored", "hello\n\nworld", nil},
 	}
 	for _, tt := range tests {
