@@ -3,7 +3,6 @@ package configs
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -93,7 +92,6 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 	secretType   = reflect.TypeFor[Secret]()
 	urlType      = reflect.TypeFor[URL]()
-	netURLType   = reflect.TypeFor[*url.URL]()
 )
 
 func kindOf(f field) string {
