@@ -20,7 +20,7 @@ const (
 	// maxProblems bounds the answer to a file of nonsense.
 	maxProblems = 500
 	// maxNodes bounds what aliases and merge keys can multiply.
-	maxNodes = 1 << 19
+	maxNodes = 1 << 18
 )
 
 // decoder turns YAML nodes into the tree. It goes by the Go type of each key, so a
