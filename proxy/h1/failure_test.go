@@ -80,7 +80,8 @@ func TestErrorsTellNoHeader(t *testing.T) {
 }
 
 func TestUnusableAddress(t *testing.T) {
-	if _, err := NewPool(Target{Addr: "upstream"}); err == nil || !strings.Contains(err.Error(), "cannot use upstream addr=upstream") {
+	if _, err := NewPool(Target{Name: "qwen-a", Addr: "upstream"}); err == nil ||
+		err.Error() != "cannot reach deployment=qwen-a: cannot use upstream addr=upstream: address upstream: missing port in address" {
 		t.Errorf("error: %v", err)
 	}
 }

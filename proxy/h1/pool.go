@@ -25,7 +25,7 @@ const (
 
 // Target says where an upstream is and how to get there.
 type Target struct {
-	Name string // the deployment, for messages
+	Name string // the deployment, for the errors of NewPool
 	Addr string // host:port
 	Host string // the Host header of requests that have none; Addr if empty
 
@@ -63,6 +63,14 @@ type Pool struct {
 // NewPool checks t and makes a pool for it. It fails if the CA file cannot be
 // read or the proxy's URL is not usable. Close it when no new call will come.
 func NewPool(t Target) (*Pool, error) {
+	p, err := newPoolOf(t)
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach deployment=%s: %w", t.Name, err)
+	}
+	return p, nil
+}
+
+func newPoolOf(t Target) (*Pool, error) {
 	if _, _, err := net.SplitHostPort(t.Addr); err != nil {
 		return nil, fmt.Errorf("cannot use upstream addr=%s: %w", t.Addr, cause(err))
 	}
@@ -114,7 +122,7 @@ func tlsConfig(t Target) (*tls.Config, error) {
 	return c, nil
 }
 
-// NewCall begins a request. It must end with Finish, Discard or Abort.
+// NewCall begins a request. It must end with Finish or Discard, after an Abort too.
 func (p *Pool) NewCall() *Call { return &Call{pool: p} }
 
 // Idle is the number of connections that wait for a request.
