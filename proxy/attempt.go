@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -30,9 +31,11 @@ type attempt struct {
 	body    []byte // what is sent: the client's body, or the rewritten one
 	edited  []byte // the rewritten body, from a pool
 
-	head       fasthttp.ResponseHeader
+	id         string                   // our request id towards the upstream, of its own for every attempt: engines key their state by it
+	head       *fasthttp.ResponseHeader // from a pool; nil until there is one, and after the answer began
 	status     int
 	upstreamID string // what the answer's head calls the request
+	encoding   string // its Content-Encoding
 
 	answer answerKind
 	seen   wire.Observation
@@ -69,6 +72,7 @@ func (x *exchange) begin() *fault {
 	a := &x.at
 	*a = attempt{up: x.snap.upstreams[d], permit: d.Begin(), open: true}
 	x.attempts++
+	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
 	x.deployment = d.Name()
 	x.timeline.BeginAttempt(d.Name())
 	a.body = x.bodyFor(a.up)
@@ -90,7 +94,7 @@ func (x *exchange) begin() *fault {
 func (x *exchange) noteRoute(c routing.Choice) {
 	x.timeline.Edit(func(r *trace.Record) {
 		r.Route.Strategy = routing.Strategy
-		r.Route.Considered = r.Route.Considered[:0]
+		r.Route.Considered = make([]trace.Considered, 0, len(c.Considered))
 		for _, k := range c.Considered {
 			r.Route.Considered = append(r.Route.Considered, trace.Considered(k))
 		}
@@ -121,12 +125,6 @@ func (x *exchange) limitsFor(up *upstream) configs.Timeouts {
 	return t
 }
 
-// attemptID is the request id towards the upstream: one of its own for every
-// attempt, because engines key their state by it.
-func (x *exchange) attemptID() string {
-	return x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
-}
-
 // bodyFor is the client's body with the spans edited that this upstream needs
 // different; the same bytes where it needs none.
 func (x *exchange) bodyFor(up *upstream) []byte {
@@ -138,7 +136,7 @@ func (x *exchange) bodyFor(up *upstream) []byte {
 		r.MaxTokens = x.maxTokens
 	}
 	if field := up.spec.Profile.RequestIDField(x.dialectName()); field != "" && x.route.kind == routeInference {
-		r.RIDField, r.RID = field, up.rid(x.route.dialect, x.attemptID())
+		r.RIDField, r.RID = field, up.rid(x.route.dialect, x.at.id)
 	}
 	if !x.head.NeedsRewrite(r) {
 		return x.body
@@ -169,10 +167,23 @@ func (a *attempt) releaseRequest() {
 
 func (a *attempt) passAccount() bool { return a.up.passes() }
 
+// headOf takes a response head from the pool.
+func headOf() *fasthttp.ResponseHeader { return responseHeads.Get().(*fasthttp.ResponseHeader) }
+
+var responseHeads = sync.Pool{New: func() any { return new(fasthttp.ResponseHeader) }}
+
+// releaseHead gives the head back once everything in it has been copied.
+func (a *attempt) releaseHead() {
+	if a.head != nil {
+		a.head.Reset()
+		responseHeads.Put(a.head)
+		a.head = nil
+	}
+}
+
 // encoded: the body is compressed although identity was asked for.
 func (a *attempt) encoded() bool {
-	e := a.head.Peek("Content-Encoding")
-	return len(e) > 0 && string(e) != "identity"
+	return a.encoding != "" && a.encoding != "identity"
 }
 
 // endAttempt returns the deployment's place and the connection, exactly once
@@ -215,7 +226,7 @@ func (x *exchange) discard(a *attempt, f *fault) {
 	}
 	a.call.Discard()
 	if (ours || x.aborted() != "") && a.step > stepConnect && !a.seen.Terminated() {
-		x.tellEngine(a.up, a.up.rid(x.route.dialect, x.attemptID()))
+		x.tellEngine(a.up, a.up.rid(x.route.dialect, x.at.id))
 	}
 }
 

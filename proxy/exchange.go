@@ -241,6 +241,7 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 	}
 	x.endAttempt(f)
 	x.releaseBody()
+	x.at.releaseHead()
 	x.record(f)
 	var info *trace.ErrorInfo
 	if f != nil {

@@ -79,7 +79,7 @@ func (x *exchange) appendRequestHead(dst []byte, up *upstream, bodyLength int) [
 	}
 	dst = append(dst, up.authLine...)
 	dst = append(dst, "Accept-Encoding: identity\r\nX-Request-Id: "...)
-	dst = append(dst, x.attemptID()...)
+	dst = append(dst, x.at.id...)
 	dst = append(dst, "\r\nTraceparent: "...)
 	dst = x.appendTraceparent(dst)
 	dst = append(dst, "\r\nContent-Length: "...)

@@ -65,8 +65,9 @@ func (x *exchange) statusSent(f *fault) int {
 // upstreamIDs: what we sent, and what the upstream called the request in its
 // head and in its body.
 func (x *exchange) upstreamIDs() []string {
-	ids := []string{x.attemptID()}
-	for _, id := range []string{x.at.upstreamID, x.at.seen.ID} {
+	ids := make([]string, 1, 3)
+	ids[0] = x.at.id
+	for _, id := range [...]string{x.at.upstreamID, x.at.seen.ID} {
 		if id != "" && id != ids[len(ids)-1] {
 			ids = append(ids, bounded(id))
 		}
@@ -94,14 +95,16 @@ func tokensOf(u wire.Usage) trace.Tokens {
 // clientOf is what the client's headers say about itself.
 func clientOf(h *fasthttp.RequestHeader) trace.Client {
 	c := trace.Client{Agent: agentOf(h.UserAgent())}
-	for _, name := range []string{"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id"} {
+	for _, name := range [...]string{"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id"} {
 		if v := h.Peek(name); len(v) > 0 {
 			c.Session = bounded(string(v))
 			break
 		}
 	}
-	if n, err := strconv.Atoi(string(h.Peek("X-Stainless-Retry-Count"))); err == nil && n > 0 {
-		c.RetryCount = n
+	if v := h.Peek("X-Stainless-Retry-Count"); len(v) > 0 {
+		if n, err := strconv.Atoi(string(v)); err == nil && n > 0 {
+			c.RetryCount = n
+		}
 	}
 	return c
 }
@@ -152,7 +155,7 @@ func quote(v []byte) string { return strconv.Quote(bounded(string(v))) }
 
 // upstreamRequestID is what the upstream calls the request in its head.
 func upstreamRequestID(h *fasthttp.ResponseHeader) string {
-	for _, name := range []string{"X-Request-Id", "Request-Id", "X-Oneapi-Request-Id"} {
+	for _, name := range [...]string{"X-Request-Id", "Request-Id", "X-Oneapi-Request-Id"} {
 		if v := h.Peek(name); len(v) > 0 {
 			return bounded(string(v))
 		}

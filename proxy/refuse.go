@@ -93,7 +93,7 @@ func (f *fault) retryHeaders(h *fasthttp.ResponseHeader) {
 func (x *exchange) relayRefusal(r *fasthttp.Response) {
 	a := &x.at
 	r.SetStatusCode(a.status)
-	x.copyResponseHead(&r.Header, &a.head, a.passAccount())
+	x.copyResponseHead(&r.Header, a.head, a.passAccount())
 	if isJSON(a.whole) || a.encoded() {
 		r.SetBodyRaw(a.whole)
 		return

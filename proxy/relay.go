@@ -31,11 +31,11 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 		r.Header.Set("X-Accel-Buffering", "no")
 	case answerWhole:
 		r.SetStatusCode(a.status)
-		x.copyResponseHead(&r.Header, &a.head, a.passAccount())
+		x.copyResponseHead(&r.Header, a.head, a.passAccount())
 		length = len(a.whole)
 	default:
 		r.SetStatusCode(a.status)
-		x.copyResponseHead(&r.Header, &a.head, a.passAccount())
+		x.copyResponseHead(&r.Header, a.head, a.passAccount())
 		x.unbuffered(&r.Header)
 		if n := a.head.ContentLength(); a.answer == answerOpaque && n >= 0 {
 			length = n
@@ -44,6 +44,7 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 	if x.gw.mode.Load() == refusing {
 		r.SetConnectionClose()
 	}
+	a.releaseHead()
 	r.SetBodyStream((*body)(x), length)
 }
 

@@ -66,11 +66,15 @@ func (x *exchange) advance() error {
 		}
 		a.step = stepHead
 	case stepHead:
-		if err := a.call.ReadHead(until, &a.head); err != nil {
+		if a.head == nil {
+			a.head = headOf()
+		}
+		if err := a.call.ReadHead(until, a.head); err != nil {
 			return err
 		}
 		x.timeline.Mark(trace.Headers)
-		a.status, a.upstreamID = a.head.StatusCode(), upstreamRequestID(&a.head)
+		a.status, a.upstreamID = a.head.StatusCode(), upstreamRequestID(a.head)
+		a.encoding = string(a.head.Peek("Content-Encoding"))
 		a.step = stepBody
 		if x.expectsEvents() {
 			a.step = stepContent
