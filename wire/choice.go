@@ -35,22 +35,21 @@ func (s *choiceSet) set(i int64, which int) {
 
 // complete reports whether at least one choice began and all that began are finished.
 func (s *choiceSet) complete() bool {
-	any := uint64(0)
-	for w := range s.begun {
-		if s.begun[w] != s.finished[w] {
-			return false
-		}
-		any |= s.begun[w]
+	some := s.begun[0] | s.begun[1]
+	if s.begun != s.finished {
+		return false
 	}
 	for i := 0; i < len(s.more); i += 2 {
-		if i+1 == len(s.more) || s.more[i] != s.more[i+1] {
-			if s.more[i] != 0 {
-				return false
-			}
+		finished := uint64(0)
+		if i+1 < len(s.more) {
+			finished = s.more[i+1]
 		}
-		any |= s.more[i]
+		if s.more[i] != finished {
+			return false
+		}
+		some |= finished
 	}
-	return any != 0
+	return some != 0
 }
 
 func (s *choiceSet) emptied() choiceSet { return choiceSet{more: s.more[:0]} }

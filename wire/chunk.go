@@ -47,6 +47,9 @@ func observeChunk(o *Observation, data []byte) (k Kind, m marks) {
 	if flatError {
 		k |= o.fail(ReadFailure(0, data))
 	}
+	if k&Finish != 0 && o.FinishReason == "error" { // with the error object beside it or, as a rule, without
+		k |= o.fail(&Failure{Status: 500, Type: "error", Message: "finish_reason error"})
+	}
 	if noChoices && k&UsageSeen != 0 && k&Failed == 0 {
 		k |= UsageOnly
 	}

@@ -152,30 +152,50 @@ func memberText(key []byte, name string, c *cursor) ([]byte, bool) {
 	return c.str()
 }
 
-// readPlain takes a text or the words of an HTML page as the message.
+// readPlain takes a text, or the words of an HTML page, as the message.
 func (f *Failure) readPlain(body []byte) {
+	body = bytes.TrimSpace(body)
+	body = body[:min(len(body), 64*maxWords)]
+	page := bytes.HasPrefix(body, []byte("<"))
 	text := make([]byte, 0, min(len(body), maxWords)+utf8.UTFMax)
-	blank, tag := true, false
-	for _, r := range string(body[:min(len(body), 16*maxWords)]) {
-		switch {
-		case r == '<':
-			tag = true
-		case r == '>' && tag:
-			tag, r = false, ' '
-		}
-		if r <= ' ' {
-			r = ' '
-		}
-		if tag || r == ' ' && blank {
+	for len(body) > 0 {
+		if page && body[0] == '<' {
+			body = skipTag(body)
+			text = appendBlank(text)
 			continue
 		}
+		r, n := utf8.DecodeRune(body)
+		body = body[n:]
 		if len(text)+utf8.RuneLen(r) > maxWords {
 			break
 		}
-		blank = r == ' '
+		if r <= ' ' {
+			text = appendBlank(text)
+			continue
+		}
 		text = utf8.AppendRune(text, r)
 	}
 	f.Message = string(bytes.TrimSpace(text))
+}
+
+// skipTag returns what follows the tag at the beginning of b; what a style or script element holds are no words.
+func skipTag(b []byte) []byte {
+	for _, name := range [...]string{"style", "script"} {
+		if len(b) > len(name) && bytes.EqualFold(b[1:1+len(name)], []byte(name)) {
+			if end := bytes.Index(b, []byte("</")); end > 0 {
+				b = b[end:]
+			}
+		}
+	}
+	_, rest, _ := bytes.Cut(b, []byte(">"))
+	return rest
+}
+
+func appendBlank(text []byte) []byte {
+	if len(text) == 0 || text[len(text)-1] == ' ' {
+		return text
+	}
+	return append(text, ' ')
 }
 
 func words(raw []byte) string { return string(appendDecoded(nil, raw, maxWords)) }

@@ -45,6 +45,7 @@ func TestWhatIsContent(t *testing.T) {
 		{"done", Chat, `[DONE]`, Terminal},
 		{"error", Chat, `{"error": {"message": "m", "code": 500}}`, Failed},
 		{"error as text", Chat, `{"error":"m"}`, Failed},
+		{"finish reason error", Chat, `{"choices":[{"delta":{},"finish_reason":"error"}]}`, Finish | Failed},
 		{"no error", Chat, `{"error":null,"choices":[{"delta":{"content":"a"}}]}`, Content},
 		{"flat error", Chat, `{"object":"error","message":"m","code":400}`, Failed},
 		{"error by name", Chat, `error {"message":"m"}`, Failed},

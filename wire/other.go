@@ -70,6 +70,4 @@ func (other) AppendErrorEvent(dst []byte, e Error, _ *Observation) []byte {
 
 func (other) AppendKeepalive(dst []byte) []byte { return append(dst, commentKeepalive...) }
 
-func (other) requestKeys() requestKeys {
-	return requestKeys{maxTokens: [2]string{"max_tokens"}}
-}
+func (other) requestKeys() requestKeys { return requestKeys{} }

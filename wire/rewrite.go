@@ -151,7 +151,7 @@ func (h *Head) plan(r Rewrite) (e edits) {
 // are there are null, one of them; where none is there, it adds one.
 func (h *Head) planMaxTokens(e *edits, n int64) {
 	if h.keys.maxTokensAdd == "" {
-		return // this dialect is not known to have a limit on generated tokens
+		return // the dialect has no limit on generated tokens
 	}
 	if h.MaxTokens >= 0 {
 		for i, s := range h.maxTokens {

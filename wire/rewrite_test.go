@@ -141,6 +141,8 @@ func TestRewriteTouchesNothingElse(t *testing.T) {
 			}
 			if i := bytes.Index(rest, []byte(m.value)); i < 0 || strings.Trim(string(rest[:i]), " \n\t:") != "" {
 				t.Fatalf("%s became %s: the value of %s changed", body, out, m.name)
+			} else {
+				rest = rest[i+len(m.value):]
 			}
 		}
 		if r.Model != "" && again.Model != r.Model {
