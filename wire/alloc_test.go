@@ -2,11 +2,7 @@
 
 package wire
 
-import (
-	"fmt"
-	"strings"
-	"testing"
-)
+import "testing"
 
 func noAllocs(t *testing.T, name string, f func()) {
 	t.Helper()
@@ -79,26 +75,4 @@ func TestRewriteDoesNotAllocate(t *testing.T) {
 			dst = d.AppendKeepalive(dst[:0])
 		}
 	})
-}
-
-// agentBody is a request like a coding agent's, of about n bytes: long texts with line ends and quotes, and tools.
-func agentBody(n int) []byte {
-	var s strings.Builder
-	s.WriteString(`{"model":"qwen3-32b","max_tokens":32000,"stream":true,"messages":[`)
-	text := strings.Repeat(`The quick brown fox\njumps over the lazy dog, says \"why\" and goes on to do more of the same.\n`, 20)
-	for i := 0; s.Len() < n*9/10; i++ {
-		if i > 0 {
-			s.WriteByte(',')
-		}
-		fmt.Fprintf(&s, `{"role":"user","content":[{"type":"text","text":"%s"}]}`, text)
-	}
-	s.WriteString(`],"tools":[`)
-	for i := 0; s.Len() < n; i++ {
-		if i > 0 {
-			s.WriteByte(',')
-		}
-		fmt.Fprintf(&s, `{"name":"tool%d","description":"does a thing","input_schema":{"type":"object","properties":{"path":{"type":"string"},"n":{"type":"integer","minimum":0}},"required":["path"]}}`, i)
-	}
-	s.WriteString(`]}`)
-	return []byte(s.String())
 }
