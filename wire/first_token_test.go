@@ -98,6 +98,7 @@ func TestWhatIsContent(t *testing.T) {
 		{"audio", Responses, `{"type":"response.audio.delta","delta":"AA"}`, Content},
 		{"delta as object", Responses, `{"type":"response.reasoning.delta","delta":{"text":"x"}}`, Content},
 		{"text done", Responses, `{"type":"response.output_text.done","text":"a"}`, 0},
+		{"not a delta", Responses, `{"type":"response.output_text.done","delta":"a"}`, 0},
 		{"foreign delta", Responses, `{"type":"x.delta","delta":"a"}`, 0},
 		{"keepalive", Responses, `keepalive {"type":"keepalive"}`, 0},
 		{"completed", Responses, `{"type":"response.completed","response":{"status":"completed","usage":{"input_tokens":1}}}`, UsageSeen | Finish | Terminal},

@@ -62,10 +62,28 @@ func TestFastPathIsUsed(t *testing.T) {
 					t.Errorf("%q fits the shape and must not", text)
 				}
 			}
+			ev = named(tt.event, append(render(tt.format, "a", 11, "x"), `,{"error":"x"}`...))
+			if o.match(&ev) != 0 {
+				t.Error("an event with something after it fits the shape")
+			}
+			ev = named(tt.event, render(tt.format, "a", 12, "x"))
 			if ev.Name = []byte("error"); o.match(&ev) != 0 {
 				t.Error("an event called error fits the shape")
 			}
 		})
+	}
+}
+
+// TestOnlyPlainContentIsLearned: an event that is more than content is more each time.
+func TestOnlyPlainContentIsLearned(t *testing.T) {
+	var o Observation
+	for range 3 {
+		if k := Chat.Observe(&o, event(`{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`)); k != Content|Finish {
+			t.Errorf("last content is %v", k)
+		}
+		if k := Chat.Observe(&o, event(`{"choices":[{"delta":{"content":"a"}}],"usage":{"completion_tokens":1}}`)); k != Content|UsageSeen {
+			t.Errorf("content with usage is %v", k)
+		}
 	}
 }
 
