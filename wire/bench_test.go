@@ -4,6 +4,7 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -50,9 +51,14 @@ func BenchmarkObserve(b *testing.B) {
 }
 
 func BenchmarkReadHead(b *testing.B) {
+	prose := []byte(`{"model":"m","messages":[{"role":"user","content":"` +
+		strings.Repeat(`The quick brown fox\njumps over the lazy dog, and more of that. `, 200<<10/65) + `"}]}`)
+	bodies := map[string][]byte{"prose 200KB": prose}
 	for _, size := range []int{2, 60, 200} {
-		body := agentBody(size << 10)
-		b.Run(fmt.Sprintf("%dKB", size), func(b *testing.B) {
+		bodies[fmt.Sprintf("agent %dKB", size)] = agentBody(size << 10)
+	}
+	for name, body := range bodies {
+		b.Run(name, func(b *testing.B) {
 			var h Head
 			b.SetBytes(int64(len(body)))
 			measure(b, func() {

@@ -285,16 +285,14 @@ func (c *cursor) skipNested() {
 // stringEnd returns the index after the closing quote of the string whose opening quote is b[i], -1 if it has none.
 func stringEnd(b []byte, i int) int {
 	begin := i + 1
-	for i = begin; ; i++ {
-		n := nextQuote(b[i:])
-		if n < 0 {
-			return -1
-		}
-		i += n
-		if b[i-1] != '\\' || backslashes(b[begin:i])%2 == 0 {
-			return i + 1
+	n := nextQuote(b[begin:])
+	for i = begin; n >= 0; n = bytes.IndexByte(b[i:], '"') {
+		i += n + 1
+		if b[i-2] != '\\' || backslashes(b[begin:i-1])%2 == 0 {
+			return i
 		}
 	}
+	return -1
 }
 
 // nextQuote returns the index of the first '"' in b, -1 if there is none. Names and words are short, so it looks at two
