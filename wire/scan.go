@@ -41,6 +41,13 @@ func (c *cursor) failAtEnd(why string) {
 
 // peek skips blanks and returns the next byte, 0 at the end.
 func (c *cursor) peek() byte {
+	if c.i < len(c.b) && c.b[c.i] > ' ' {
+		return c.b[c.i]
+	}
+	return c.peekOverBlanks()
+}
+
+func (c *cursor) peekOverBlanks() byte {
 	for c.i < len(c.b) {
 		switch ch := c.b[c.i]; ch {
 		case ' ', '\n', '\t', '\r':
