@@ -131,11 +131,20 @@ func TestOurOwnCloseIsNoDeparture(t *testing.T) {
 			server, client := connect(t, w, tr)
 			leave, left := signal()
 			server.Watch(leave)
+			if server.ahead != nil {
+				write(t, client, "x")
+				eventually(t, "the background read", func() bool {
+					server.mu.Lock()
+					defer server.mu.Unlock()
+					return server.ahead.pending() > 0
+				})
+			}
 			server.Close()
 			if _, err := client.Read(make([]byte, 1)); err == nil {
 				t.Error("the client still reads")
 			}
 			client.Close()
+			backgroundReadEnds(t, server)
 			if server.Unwatch() || server.Gone() {
 				t.Error("our own close was taken for a departure")
 			}
@@ -145,6 +154,26 @@ func TestOurOwnCloseIsNoDeparture(t *testing.T) {
 			notLeft(t, left)
 		})
 	}
+}
+
+// TestLeaveIsCalledOncePerWatch: a half-close and the reset after it are two events.
+func TestLeaveIsCalledOncePerWatch(t *testing.T) {
+	w := newWatcher(t)
+	tr := transports[0]
+	server, client := connect(t, w, tr)
+	barrier, barrierClient := connect(t, w, tr)
+	leave, left := signal()
+	server.Watch(leave)
+	must(t, client.(*net.TCPConn).CloseWrite())
+	arrives(t, "leave", left)
+	must(t, client.(*net.TCPConn).SetLinger(0))
+	client.Close()
+	// Events are handed out in order, so this departure comes after the reset.
+	other, otherLeft := signal()
+	barrier.Watch(other)
+	barrierClient.Close()
+	arrives(t, "leave of the second client", otherLeft)
+	notLeft(t, left)
 }
 
 func TestTLSDeparture(t *testing.T) {
@@ -202,6 +231,7 @@ func TestClosedWatcher(t *testing.T) {
 			}
 			beforeClient.Close()
 			afterClient.Close()
+			backgroundReadEnds(t, before)
 			for _, c := range []*Conn{before, after} {
 				// Once Read has seen the end, so would the watcher have.
 				if _, err := c.Read(make([]byte, 1)); err == nil {

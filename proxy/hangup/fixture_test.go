@@ -133,6 +133,18 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
+// backgroundReadEnds waits until nothing reads ahead any more.
+func backgroundReadEnds(t testing.TB, c *Conn) {
+	t.Helper()
+	eventually(t, "end of the background read", func() bool { return !readsAhead(c) })
+}
+
+func readsAhead(c *Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ahead != nil && c.ahead.done != nil
+}
+
 // signal returns a leave function and the channel that gets one value per call of it.
 func signal() (leave func(), left chan struct{}) {
 	left = make(chan struct{}, 8)

@@ -77,10 +77,13 @@ func TestLingerEndsAtItsBounds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, _ := inMemory(t)
 			server.Watch(func() { t.Error("leave was called") })
-			server.LingerOnClose(1<<20, time.Second)
+			server.LingerOnClose(1<<20, time.Hour)
 			start := time.Now()
-			server.Close()
-			server.Close()
+			closed := make(chan error)
+			go func() { closed <- server.Close() }()
+			<-time.After(time.Second)
+			server.Close() // ends the lingering one
+			<-closed
 			if time.Since(start) != time.Second {
 				t.Errorf("closing took %v, want 1s", time.Since(start))
 			}

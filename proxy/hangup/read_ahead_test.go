@@ -120,6 +120,9 @@ func TestOwnersReadDeadlineSurvivesWatching(t *testing.T) {
 		server.Watch(leave)
 		must(t, server.SetDeadline(time.Now().Add(time.Second)))
 		<-time.After(2 * time.Second) // virtual
+		if !readsAhead(server) {
+			t.Error("a read deadline ended the watching")
+		}
 		if server.Unwatch() {
 			t.Fatal("a read deadline was taken for a departure")
 		}
@@ -166,16 +169,19 @@ func TestSpillIsBounded(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		server.mu.Lock()
-		pending, running := server.ahead.pending(), server.ahead.done != nil
-		server.mu.Unlock()
-		if pending != maxSpill || running {
-			t.Errorf("pending %d, running %v; want %d and false", pending, running, maxSpill)
+		full := func() {
+			t.Helper()
+			if pending := server.ahead.pending(); pending != maxSpill || readsAhead(server) {
+				t.Errorf("pending %d, running %v; want %d and false", pending, readsAhead(server), maxSpill)
+			}
 		}
+		full()
 		// Reading makes room, and the watching goes on.
 		if n, err := io.ReadFull(server, make([]byte, maxSpill)); err != nil {
 			t.Fatal(n, err)
 		}
+		synctest.Wait()
+		full()
 		client.Close()
 		if _, err := io.Copy(io.Discard, server); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			t.Error(err)
@@ -187,11 +193,7 @@ func TestSpillIsBounded(t *testing.T) {
 func TestNoGoroutineWithoutWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := inMemory(t)
-		running := func() bool {
-			server.mu.Lock()
-			defer server.mu.Unlock()
-			return server.ahead.done != nil
-		}
+		running := func() bool { return readsAhead(server) }
 		if running() {
 			t.Error("reading ahead before Watch")
 		}
@@ -246,7 +248,47 @@ func TestConnectionWithoutDeadlinesIsNotReadAhead(t *testing.T) {
 		if server.Watch(func() {}) {
 			t.Error("gone")
 		}
+		synctest.Wait()
 		server.Unwatch() // would wait for ever
+	})
+}
+
+// TestWatchDuringARead: two readers at once would take each other's bytes.
+func TestWatchDuringARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := inPipe(t)
+		got := make(chan string, 1)
+		go func() {
+			buf := make([]byte, 16)
+			n, _ := server.Read(buf)
+			got <- string(buf[:n])
+		}()
+		synctest.Wait()
+		leave, left := signal()
+		server.Watch(leave)
+		synctest.Wait()
+		if readsAhead(server) {
+			t.Error("two goroutines read")
+		}
+		write(t, client, "bytes")
+		if s := <-got; s != "bytes" {
+			t.Errorf("Read got %q", s)
+		}
+		client.Close()
+		<-left
+	})
+}
+
+// TestPipeClosedBeforeWatch: such a pipe refuses deadlines, which is no reason not to
+// read it.
+func TestPipeClosedBeforeWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, client := inPipe(t)
+		client.Close()
+		leave, left := signal()
+		if !server.Watch(leave) {
+			<-left
+		}
 	})
 }
 

@@ -74,6 +74,25 @@ func TestRoomThatNobodyAnnouncedIsFoundAtTheLimit(t *testing.T) {
 	})
 }
 
+func TestPartTakenByTheFinalAttemptRestartsTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newVirtualSocket(t)
+		c.SetStall(limit)
+		start := time.Now()
+		go func() {
+			<-time.After(time.Second)
+			s.drain()
+			<-time.After(limit)
+			s.drain()
+			s.tell()
+		}()
+		n, err := c.Write(make([]byte, 1<<20))
+		if want := 2*limit + time.Second; n == 0 || err != ErrStalled || time.Since(start) != want {
+			t.Errorf("Write = %d, %v after %v; want a part and ErrStalled after %v", n, err, time.Since(start), want)
+		}
+	})
+}
+
 func TestWakeUpWithoutRoomDoesNotRestartTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newVirtualSocket(t)
@@ -102,6 +121,9 @@ func TestStallClockRunsOnlyWhileAWriteWaits(t *testing.T) {
 		}()
 		if _, err := c.Write([]byte("x")); err != nil || time.Since(start) != limit/2 {
 			t.Errorf("Write: %v after %v", err, time.Since(start))
+		}
+		if s.armed() {
+			t.Error("a deadline is left behind")
 		}
 		c.ResetBlocked()
 		if c.Blocked() != 0 {
