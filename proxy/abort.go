@@ -82,9 +82,13 @@ func (x *exchange) abortFault() *fault {
 		return &fault{status: 503, kind: fallback.GatewayDrained, outcome: trace.UpstreamError, retryAfter: saturatedRetry, hangUp: true,
 			message: "the gateway shut down before the answer was complete: drain.timeout"}
 	default:
-		return &fault{status: 499, kind: fallback.ClientGone, outcome: trace.ClientAbort, hangUp: true,
-			message: "the client closed its connection"}
+		return clientGone()
 	}
+}
+
+func clientGone() *fault {
+	return &fault{status: 499, kind: fallback.ClientGone, outcome: trace.ClientAbort, hangUp: true,
+		message: "the client closed its connection"}
 }
 
 // abortReasons are the limits that end an attempt by our own hand.

@@ -25,6 +25,7 @@ type bodyBudget struct {
 type reservation struct {
 	bytes   int64
 	expires time.Time
+	door    door // what the head decided: the server empties it when the body breaks
 }
 
 func newBodyBudget(limit int64) *bodyBudget {
@@ -33,7 +34,7 @@ func newBodyBudget(limit int64) *bodyBudget {
 
 // reserve takes n bytes for the body that follows h; false when there is no room.
 // The header's address names the reservation: it is the same in the handler.
-func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, n int64, readLimit time.Duration) bool {
+func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, d door, n int64, readLimit time.Duration) bool {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +46,7 @@ func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, n int64, readLimit time.
 		}
 	}
 	b.used += n
-	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit)}
+	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit), door: d}
 	return true
 }
 
@@ -64,12 +65,12 @@ func (b *bodyBudget) claim(h *fasthttp.RequestHeader, actual int64) (n int64) {
 	return actual
 }
 
-// holds says whether a reservation of h is pending.
-func (b *bodyBudget) holds(h *fasthttp.RequestHeader) bool {
+// held says whether a reservation of h is pending, and what its head decided.
+func (b *bodyBudget) held(h *fasthttp.RequestHeader) (d door, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, ok := b.pending[h]
-	return ok
+	r, ok := b.pending[h]
+	return r.door, ok
 }
 
 // forget gives back the reservation of a body that will not be read.

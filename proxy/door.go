@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"tracegate/fallback"
 	"tracegate/limiter"
 	"tracegate/proxy/hangup"
 	"tracegate/trace"
@@ -155,15 +157,17 @@ func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 		return fasthttp.RequestConfig{}
 	}
 	s := g.state.Load()
+	g.budget.forget(h) // left by a connection that died unnoticed: refuseUnread must not take it for this one's
 	refused := fasthttp.RequestConfig{MaxRequestBodySize: smallestRead}
-	if _, f := g.door(s, h); f != nil {
+	d, f := g.door(s, h)
+	if f != nil {
 		return refused
 	}
 	if n < 0 {
 		n = s.cfg.Limits.MaxBody // chunked: the size is known when it has been read
 	}
 	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
-	if !g.budget.reserve(h, n, limit+headTimeout) {
+	if !g.budget.reserve(h, d, n, limit+headTimeout) {
 		return refused
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: int(s.cfg.Limits.MaxBody), ReadTimeout: limit}
@@ -178,7 +182,7 @@ func (g *Gateway) expect(ctx *fasthttp.RequestCtx) int {
 	h := &ctx.Request.Header
 	s := g.state.Load()
 	d, f := g.door(s, h)
-	if f == nil && int64(h.ContentLength()) > 1 && !g.budget.holds(h) {
+	if _, held := g.budget.held(h); f == nil && int64(h.ContentLength()) > 1 && !held {
 		f = bodyBudgetSpent(s)
 	}
 	if f == nil {
@@ -195,17 +199,18 @@ func (g *Gateway) expect(ctx *fasthttp.RequestCtx) int {
 func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	s := g.state.Load()
 	h := &ctx.Request.Header
-	var d door
 	f := unreadable(err)
-	if f == nil {
-		held := g.budget.holds(h)
-		if d, f = g.door(s, h); f == nil {
-			f = tooLarge(s, h.ContentLength())
-			if !held {
-				f = bodyBudgetSpent(s)
-			}
+	d, held := g.budget.held(h)
+	switch r, _, ok := routeOf(h.RequestURI()); {
+	case held: // the head was good; the server has emptied it, because the body broke
+		if f == nil {
+			f = tooLarge(s, -1)
 		}
-	} else if r, _, ok := routeOf(h.RequestURI()); ok {
+	case f == nil:
+		if d, f = g.door(s, h); f == nil {
+			f = bodyBudgetSpent(s)
+		}
+	case ok:
 		d.route = r
 	}
 	f.hangUp = true
@@ -220,7 +225,11 @@ func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 // a model gets a timeline all the same, so that its id can be looked up.
 func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *fault) {
 	if d.route.dialect != nil {
-		g.open(ctx, s, d).refuse(ctx, f)
+		x := g.open(ctx, s, d)
+		if f.kind == fallback.ClientGone {
+			x.clientLeft()
+		}
+		x.refuse(ctx, f)
 		return
 	}
 	id := trace.NewID()
@@ -250,6 +259,8 @@ func unreadable(err error) *fault {
 		return refusal(431, "", "the headers are larger than limits.max_header")
 	case errors.As(err, &netError) && netError.Timeout():
 		return refusal(408, "", "the request did not come in time")
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &netError):
+		return clientGone()
 	default:
 		return &fault{status: 400, message: "the request is not well-formed HTTP/1.1", outcome: trace.Refused}
 	}
