@@ -72,26 +72,29 @@ func NewTenants(cfg *configs.Config) *Tenants {
 	t := &Tenants{keys: map[digest]*Key{}}
 	for i := range cfg.Tenants {
 		spec := &cfg.Tenants[i]
-		tenant := newTenant(spec.Name, spec.Models, spec.MaxTokens, spec.TrustRequestID)
+		tenant := newTenant(cfg, spec.Name, &spec.Grants)
 		t.tenants = append(t.tenants, tenant)
 		for _, k := range spec.Keys {
 			t.keys[digestOf(k.SHA256)] = &Key{ID: keyID(k), Tenant: tenant, expires: k.Expires}
 		}
 	}
 	if cfg.Anonymous.Allow {
-		a := &cfg.Anonymous
-		tenant := newTenant(AnonymousTenant, a.Models, a.MaxTokens, a.TrustRequestID)
+		tenant := newTenant(cfg, AnonymousTenant, &cfg.Anonymous.Grants)
 		t.tenants = append(t.tenants, tenant)
 		t.anonymous = &Key{Tenant: tenant}
 	}
 	return t
 }
 
-func newTenant(name string, models []string, maxTokens int64, trust bool) *Tenant {
-	t := &Tenant{Name: name, MaxTokens: maxTokens, TrustRequestID: trust}
-	if models != nil {
-		t.models = map[string]bool{}
-		for _, m := range models {
+// newTenant resolves the list of models, which may name aliases, to public names.
+func newTenant(cfg *configs.Config, name string, g *configs.Grants) *Tenant {
+	t := &Tenant{Name: name, MaxTokens: g.MaxTokens, TrustRequestID: g.TrustRequestID}
+	if g.Models == nil {
+		return t
+	}
+	t.models = map[string]bool{}
+	for i := range cfg.Models {
+		if m := cfg.Models[i].Name; g.Allows(cfg, m) {
 			t.models[m] = true
 		}
 	}
