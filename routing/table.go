@@ -23,7 +23,7 @@ type Model struct {
 	Spec        *configs.Model
 	Deployments []*Deployment
 
-	turn atomic.Uint64 // where the next tie begins
+	turn atomic.Uint64 // counts ties, so that each goes to the next in turn
 }
 
 // Name is the model's public name.
@@ -125,24 +125,43 @@ type Choice struct {
 const Strategy = "least_inflight"
 
 // Pick chooses among the deployments that speak the dialect: the fewest
-// requests in flight per weight, ties in turn.
+// requests in flight per weight, ties in turn. All are considered, in the order
+// of the file.
 func (m *Model) Pick(dialect string) Choice {
-	c := Choice{Considered: make([]Candidate, 0, len(m.Deployments))}
-	n := len(m.Deployments)
-	turn := int(m.turn.Add(1) % uint64(n))
-	best := 0.0
-	for i := range n {
-		d := m.Deployments[(i+turn)%n]
+	c := Choice{Considered: make([]Candidate, len(m.Deployments))}
+	best, ties := 0.0, uint64(0)
+	for i, d := range m.Deployments {
 		candidate := Candidate{Deployment: d.Name(), Excluded: d.excluded(dialect)}
 		if candidate.Excluded == "" {
 			candidate.Score = float64(d.Live.Inflight()+1) / float64(d.Spec.Weight)
-			if c.Deployment == nil || candidate.Score < best {
-				c.Deployment, best = d, candidate.Score
+			switch {
+			case ties == 0 || candidate.Score < best:
+				c.Deployment, best, ties = d, candidate.Score, 1
+			case candidate.Score == best:
+				ties++
 			}
 		}
-		c.Considered = append(c.Considered, candidate)
+		c.Considered[i] = candidate
+	}
+	if ties > 1 {
+		c.Deployment = m.tied(c.Considered, best, m.turn.Add(1)%ties)
 	}
 	return c
+}
+
+// tied is the deployment that stands at place turn among those with the best
+// score. Only they take turns: an excluded one would pass its own to its neighbour.
+func (m *Model) tied(considered []Candidate, best float64, turn uint64) *Deployment {
+	for i, candidate := range considered {
+		if candidate.Excluded != "" || candidate.Score != best {
+			continue
+		}
+		if turn == 0 {
+			return m.Deployments[i]
+		}
+		turn--
+	}
+	panic("BUG: fewer deployments are tied than were counted")
 }
 
 func (d *Deployment) excluded(dialect string) string {
