@@ -91,8 +91,11 @@ func clientGone() *fault {
 		message: "the client closed its connection"}
 }
 
-// abortReasons are the limits that end an attempt by our own hand.
+// abortReasons are the faults for which an attempt ends by our own hand.
 var abortReasons = map[fallback.Kind]trace.AbortReason{
+	fallback.ClientGone:        trace.AbortClientGone,
+	fallback.OperatorAbort:     trace.AbortOperator,
+	fallback.GatewayDrained:    trace.AbortDrain,
 	fallback.TimeoutFirstToken: trace.AbortTimeoutFirstToken,
 	fallback.TimeoutIdle:       trace.AbortTimeoutIdle,
 	fallback.TimeoutTotal:      trace.AbortTimeoutTotal,

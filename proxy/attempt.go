@@ -216,7 +216,7 @@ func (x *exchange) endAttempt(f *fault) {
 // discard closes a connection whose answer is not wanted or not whole. One
 // that has answered in full, if only with a refusal, is used again.
 func (x *exchange) discard(a *attempt, f *fault) {
-	if f.relay || (a.answer == answerWhole && x.aborted() == "") {
+	if f.relay || a.answer == answerWhole || (a.terminal && a.seen.Complete()) {
 		a.call.Finish()
 		return
 	}
@@ -225,8 +225,8 @@ func (x *exchange) discard(a *attempt, f *fault) {
 		x.timeline.AbortSent(r)
 	}
 	a.call.Discard()
-	if (ours || x.aborted() != "") && a.step > stepConnect && !a.seen.Terminated() {
-		x.tellEngine(a.up, a.up.rid(x.route.dialect, x.at.id))
+	if ours && a.step > stepConnect && !a.seen.Terminated() {
+		x.tellEngine(a.up, a.up.rid(x.route.dialect, a.id))
 	}
 }
 
