@@ -177,7 +177,7 @@ func isClientAbort(t *testing.T, r *rig, rec *trace.Record, phase trace.Phase, a
 	}
 	state := r.gateway.Table().State()[0].Deployments[0]
 	equal(t, "counts", state.Counts, routing.Counts{ClientAbort: aborts})
-	equal(t, "in flight", state.Inflight, 0)
+	equal(t, "in flight", state.Inflight, int64(r.book.Running()))
 	equal(t, "faults remembered", len(state.LastFaults), 0)
 	if i, ok := rec.Interruption(); ok {
 		equal(t, "interrupted by", i, trace.SideClient)

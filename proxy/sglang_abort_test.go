@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tracegate/bench/fakeengine"
+	"tracegate/trace"
+)
+
+// TestSGLangIsTold: closing alone frees a request only seconds later there, so
+// its id, which we put into the body, is posted.
+func TestSGLangIsTold(t *testing.T) {
+	for _, mode := range []fakeengine.AbortMode{fakeengine.AbortNever, fakeengine.AbortLate} {
+		for _, d := range dialects {
+			for _, stream := range []bool{true, false} {
+				t.Run(fmt.Sprintf("mode=%d/%s/stream=%t", mode, d.name, stream), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						r := newRig(t, setup{memory: true, deployment: "engine: sglang",
+							engine: fakeengine.Options{Flavor: fakeengine.SGLang, Abort: mode, KeepBodies: true}})
+						c := r.send(d.path, d.longAnswer(stream))
+						if stream {
+							go discard(c)
+						}
+						<-time.After(500 * time.Millisecond)
+						left := time.Now()
+						_ = c.Close()
+						rec := r.record()
+						equal(t, "outcome", rec.Outcome, trace.ClientAbort)
+						rid := rec.ID + "-a1"
+						if d.name == "responses" {
+							rid = "resp_" + rid
+						}
+						<-time.After(50 * time.Millisecond) // the step in progress ends
+						synctest.Wait()
+						equal(t, "ids told", strings.Join(r.engine.AbortCalls(), " "), rid)
+						l, _ := r.engine.Request(rec.ID + "-a1")
+						equal(t, "id in the body", l.BodyID, rid)
+						equal(t, "running", r.engine.Running(), 0)
+						if l.Freed.IsZero() || l.Freed.Sub(left) > 50*time.Millisecond {
+							t.Errorf("freed %s after the client left", l.Freed.Sub(left))
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestSGLangIsNotTold of requests that ended by themselves.
+func TestSGLangIsNotTold(t *testing.T) {
+	r := newRig(t, setup{deployment: "engine: sglang", engine: fakeengine.Options{Flavor: fakeengine.SGLang, StepBase: time.Millisecond}})
+	for _, d := range dialects {
+		for _, stream := range []bool{true, false} {
+			equal(t, "status", r.post(d.path, d.body(stream, "hello")).StatusCode, 200)
+			equal(t, "outcome", r.record().Outcome, trace.OK)
+		}
+	}
+	r.gateway.background.Wait()
+	equal(t, "calls", len(r.engine.AbortCalls()), 0)
+}
