@@ -10,7 +10,7 @@ var (
 		[]byte("maximum context length"),      // vLLM, OpenAI
 		[]byte("prompt is too long"),          // Anthropic
 		[]byte("longer than the model's con"), // SGLang
-		[]byte("exceed context size"),         // llama.cpp
+		[]byte("exceed_context_size"),         // llama.cpp's error type
 		[]byte("exceeds the available context size"),
 	}
 	drainingTexts = [][]byte{
