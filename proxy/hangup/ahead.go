@@ -124,7 +124,13 @@ func (c *Conn) stopAhead() {
 // the connection is watched.
 func (c *Conn) Read(p []byte) (n int, err error) {
 	a := c.ahead
-	if a == nil {
+	switch {
+	case a != nil:
+	case len(c.first.rest) > 0:
+		return c.takeFirst(p), nil
+	case len(p) == 1 && c.raw != nil:
+		return c.readFirst(p)
+	default:
 		return c.Conn.Read(p)
 	}
 	c.mu.Lock()

@@ -33,6 +33,7 @@ type Conn struct {
 	raw     syscall.RawConn // nil: no descriptor, or none that can be written to directly
 	slot    slotRef         // the place in the watcher's table; zero: not registered
 	linger  atomic.Pointer[lingerLimit]
+	first   first // the reading goroutine's
 
 	mu     sync.Mutex // guards everything below; never held while leave runs
 	leave  func()     // non-nil while watched and not yet called
@@ -89,10 +90,9 @@ func (c *Conn) Watch(leave func()) (gone bool) {
 func (c *Conn) Unwatch() (left bool) {
 	c.mu.Lock()
 	c.leave = nil
-	left = c.called
+	left = c.called // final: there is nothing left to claim
 	if c.ahead != nil {
 		c.stopAhead()
-		left = c.called
 	}
 	c.mu.Unlock()
 	return left
