@@ -40,10 +40,10 @@ func (g guard) admit(role string, h http.HandlerFunc) http.Handler {
 			h(w, r)
 			return
 		}
-		key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		has, known := g.roles[sha256.Sum256([]byte(key))]
 		switch {
-		case !ok || !known:
+		case !known || !strings.EqualFold(scheme, "Bearer"):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "an admin key is needed: Authorization: Bearer KEY")
 		case role == roleOperator && has != roleOperator:

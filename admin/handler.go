@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,25 +65,37 @@ func NewHandler(o Options) http.Handler {
 	read("GET /debug/pprof/symbol", pprof.Symbol)
 	read("GET /debug/pprof/trace", pprof.Trace)
 	read("/", a.unknown(mux))
-	return mux
+	return sameSite(mux)
+}
+
+// sameSite keeps pages of other sites, shown by an operator's browser, from
+// acting here: without keys nothing else would stop them.
+func sameSite(h http.Handler) http.Handler {
+	p := http.NewCrossOriginProtection()
+	p.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusForbidden, "a page of another site may not act here")
+	}))
+	return p.Handler(h)
 }
 
 // unknown answers what no pattern takes: 405 where the path exists under
 // another method, else 404, both as JSON.
 func (a *api) unknown(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		for _, method := range []string{http.MethodGet, http.MethodPost} {
-			if method == r.Method || method == http.MethodGet && r.Method == http.MethodHead {
-				continue
-			}
+		var allow []string
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch} {
 			other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
 			if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
-				w.Header().Set("Allow", method)
-				refuse(w, http.StatusMethodNotAllowed, "this path takes "+method+" only")
-				return
+				allow = append(allow, method)
 			}
 		}
-		refuse(w, http.StatusNotFound, "there is nothing at path="+r.URL.Path)
+		if len(allow) == 0 {
+			refuse(w, http.StatusNotFound, "there is nothing at path="+r.URL.Path)
+			return
+		}
+		methods := strings.Join(allow, ", ")
+		w.Header().Set("Allow", methods)
+		refuse(w, http.StatusMethodNotAllowed, "this path takes "+methods+" only")
 	}
 }
 
@@ -100,11 +113,13 @@ const indexText = `Tracegate admin API
 
 GET  /api/v1/state                 models, deployments, tenants
 GET  /api/v1/requests              timelines, newest first (model, tenant, deployment, outcome, tag, session,
-                                   since, until, min_ttft_ms, sort, cursor, limit, format=json|csv|jsonl)
+                                   since, until, min_ttft_ms, sort, cursor, limit, format=json|csv|jsonl;
+                                   the next page's cursor is "next", for csv and jsonl the header x-next-cursor)
 GET  /api/v1/requests/{id}         one timeline
 POST /api/v1/requests/{id}/abort   ends a running request
 GET  /metrics                      Prometheus
-GET  /livez, /readyz, /debug/pprof/
+GET  /livez, /readyz               probes, no key
+GET  /debug/pprof/                 profiles
 
 enqueue      the last byte of the request was read
 first token  the first event with generated content: text, reasoning, tool arguments, refusal, audio

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"tracegate/trace"
@@ -15,24 +17,36 @@ import (
 // getRequest finds a timeline by our id, the client's or the upstream's. Where
 // a client used its id more than once, the newest is the answer.
 func (a *api) getRequest(w http.ResponseWriter, r *http.Request) {
-	found := a.Book.Get(r.PathValue("id"))
-	if len(found) == 0 {
+	found := a.newest(r.PathValue("id"))
+	if found == nil {
 		refuse(w, http.StatusNotFound, "there is no timeline id="+strconv.Quote(r.PathValue("id"))+" among the running requests and the newest finished ones")
 		return
 	}
-	reply(w, http.StatusOK, found[0])
+	reply(w, http.StatusOK, found)
+}
+
+// newest is the running request of that id that was opened last, else the one
+// that finished last; nil if there is none.
+func (a *api) newest(id string) *trace.Record {
+	var newest *trace.Record
+	for _, r := range a.Book.Get(id) { // the running ones first, in no order, then the finished ones
+		if newest == nil || r.Running() && r.Opened.After(newest.Opened) {
+			newest = r
+		}
+	}
+	return newest
 }
 
 func (a *api) abortRequest(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	found := a.Book.Get(id)
+	found := a.newest(id)
 	switch {
-	case len(found) == 0:
+	case found == nil:
 		refuse(w, http.StatusNotFound, "there is no timeline id="+strconv.Quote(id))
-	case !found[0].Running() || !a.Book.Abort(found[0].ID, trace.AbortOperator):
+	case !found.Running() || !a.Book.Abort(found.ID, trace.AbortOperator):
 		refuse(w, http.StatusConflict, "the request has finished id="+strconv.Quote(id))
 	default:
-		reply(w, http.StatusAccepted, map[string]string{"id": found[0].ID, "status": "aborting"})
+		reply(w, http.StatusAccepted, map[string]string{"id": found.ID, "status": "aborting"})
 	}
 }
 
@@ -42,7 +56,7 @@ type page struct {
 }
 
 func (a *api) listRequests(w http.ResponseWriter, r *http.Request) {
-	q, format, err := readQuery(r.URL.Query())
+	q, format, err := readQuery(r.URL.RawQuery)
 	if err == nil {
 		err = q.Check()
 	}
@@ -51,6 +65,9 @@ func (a *api) listRequests(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	records, next := a.Book.List(q)
+	if next != "" && (format == "jsonl" || format == "csv") {
+		w.Header().Set("X-Next-Cursor", next) // these bodies have no place for it
+	}
 	switch format {
 	case "jsonl":
 		w.Header().Set("Content-Type", "application/jsonl")
@@ -78,17 +95,18 @@ func (a *api) listRequests(w http.ResponseWriter, r *http.Request) {
 var known = map[string]bool{"model": true, "tenant": true, "deployment": true, "outcome": true, "tag": true, "session": true,
 	"since": true, "until": true, "min_ttft_ms": true, "sort": true, "cursor": true, "limit": true, "format": true}
 
-// readQuery reads the parameters; an unknown one is an error, because a
-// misspelt filter would silently select everything.
-func readQuery(v url.Values) (q trace.Query, format string, err error) {
-	for name := range v {
-		if !known[name] {
-			return q, "", fmt.Errorf("there is no parameter %s: allowed are model, tenant, deployment, outcome, tag, session, since, until, min_ttft_ms, sort, cursor, limit, format", strconv.Quote(name))
-		}
+// readQuery reads the parameters of a listing.
+func readQuery(raw string) (q trace.Query, format string, err error) {
+	v, err := parameters(raw)
+	if err != nil {
+		return q, "", err
 	}
 	q = trace.Query{
 		Model: v.Get("model"), Tenant: v.Get("tenant"), Deployment: v.Get("deployment"), Outcome: trace.Outcome(v.Get("outcome")),
 		Tag: v.Get("tag"), Session: v.Get("session"), Sort: trace.Sort(v.Get("sort")), Cursor: v.Get("cursor"),
+	}
+	if q.Outcome != "" && !slices.Contains(trace.Outcomes, q.Outcome) {
+		return q, "", fmt.Errorf("cannot select outcome=%q: allowed are %s", q.Outcome, outcomes())
 	}
 	if q.Since, err = instant(v, "since"); err != nil {
 		return q, "", err
@@ -114,6 +132,32 @@ func readQuery(v url.Values) (q trace.Query, format string, err error) {
 	default:
 		return q, "", fmt.Errorf("cannot write format=%q: allowed are json, jsonl, csv", format)
 	}
+}
+
+// parameters reads the query's known parameters. An unknown, broken or repeated
+// one is an error, because a filter that is left out silently selects everything.
+func parameters(raw string) (url.Values, error) {
+	v, err := url.ParseQuery(raw)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the query: %w", err)
+	}
+	for name, values := range v {
+		if !known[name] {
+			return nil, fmt.Errorf("there is no parameter %s: allowed are model, tenant, deployment, outcome, tag, session, since, until, min_ttft_ms, sort, cursor, limit, format", strconv.Quote(name))
+		}
+		if len(values) > 1 {
+			return nil, fmt.Errorf("the parameter %s may stand once", name)
+		}
+	}
+	return v, nil
+}
+
+func outcomes() string {
+	var words []string
+	for _, o := range trace.Outcomes {
+		words = append(words, string(o))
+	}
+	return strings.Join(words, ", ")
 }
 
 func instant(v url.Values, name string) (time.Time, error) {
