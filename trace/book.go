@@ -102,9 +102,14 @@ func (b *Book) Get(id string) []*Record {
 	}
 	b.mu.Lock()
 	running := append([]*Timeline(nil), b.running...)
-	found := b.finished.get(id)
+	finished, _ := b.finished.newest()
 	b.mu.Unlock()
-	var out []*Record
+	var out, found []*Record
+	for _, r := range finished {
+		if r.goesBy(id) {
+			found = append(found, r)
+		}
+	}
 	for _, t := range running {
 		if t.goesBy(id) {
 			if r := t.Snapshot(); r.Running() {

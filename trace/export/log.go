@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -19,11 +20,11 @@ const (
 // logQueue is how many lines may wait for the writer before lines are dropped.
 const logQueue = 4096
 
+// logPause is how long a line waits for others to be written with it.
+const logPause = 10 * time.Millisecond
+
 // maxMessage is the length in bytes to which an error message is cut in a line.
 const maxMessage = 300
-
-// logBatch is how many bytes of lines are collected before they are written, while more lines are waiting.
-const logBatch = 64 << 10
 
 // Log writes one line per finished request. It is a prometheus.Collector of the lines it had to drop.
 type Log struct {
@@ -31,11 +32,12 @@ type Log struct {
 	json    bool
 	level   slog.Leveler
 	dropped prometheus.Counter
+	wake    chan struct{} // tells the writer that there is something to do
 	idle    chan struct{} // closed when the writer is done
 
-	mu     sync.RWMutex // taken for writing by Close alone
-	closed bool
-	queue  chan *trace.Record
+	mu     sync.Mutex
+	closed bool            // guarded by mu
+	queue  []*trace.Record // guarded by mu
 }
 
 // NewLog starts a log that writes to w in the given format (FormatJSON; anything else is text) the lines from level on:
@@ -46,7 +48,7 @@ func NewLog(w io.Writer, format string, level slog.Leveler) *Log {
 		w: w, json: format == FormatJSON, level: level,
 		dropped: prometheus.NewCounter(prometheus.CounterOpts{Name: "llm_gateway_log_lines_dropped_total",
 			Help: "Log lines of requests that were dropped because the log's writer was too slow."}),
-		idle: make(chan struct{}), queue: make(chan *trace.Record, logQueue),
+		wake: make(chan struct{}, 1), idle: make(chan struct{}),
 	}
 	go l.write() // until Close
 	return l
@@ -57,26 +59,31 @@ func (l *Log) Finished(r *trace.Record) {
 	if levelOf(r) < l.level.Level() {
 		return
 	}
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || len(l.queue) == logQueue {
 		l.dropped.Inc()
 		return
 	}
-	select {
-	case l.queue <- r:
-	default:
-		l.dropped.Inc()
+	l.queue = append(l.queue, r)
+	if len(l.queue) == 1 {
+		l.tell()
 	}
 }
 
-// Close writes what is queued and ends the log. It waits for the writer.
+// tell wakes the writer, once for all lines that it has not yet seen.
+func (l *Log) tell() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close writes what is queued and ends the log. It may be called more than once; later lines count as dropped.
 func (l *Log) Close() {
 	l.mu.Lock()
-	if !l.closed {
-		l.closed = true
-		close(l.queue)
-	}
+	l.closed = true
+	l.tell()
 	l.mu.Unlock()
 	<-l.idle
 }
@@ -87,21 +94,35 @@ func (l *Log) Describe(ch chan<- *prometheus.Desc) { l.dropped.Describe(ch) }
 // Collect implements prometheus.Collector.
 func (l *Log) Collect(ch chan<- prometheus.Metric) { l.dropped.Collect(ch) }
 
-// write collects lines while more are waiting, so that a busy gateway does not pay a system call for each.
+// write makes and writes the lines in batches, so that a busy gateway pays neither a wake-up nor a system call for
+// each. A line of an idle one waits logPause.
 func (l *Log) write() {
 	defer close(l.idle)
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	<-pause.C
 	var batch []byte
-	lines := 0
-	for r := range l.queue {
-		batch = appendLine(batch, r, l.json)
-		lines++
-		if len(l.queue) > 0 && len(batch) < logBatch {
-			continue
+	var lines []*trace.Record
+	for range l.wake {
+		pause.Reset(logPause)
+		<-pause.C
+		l.mu.Lock()
+		lines, l.queue = l.queue, lines[:0]
+		closed := l.closed
+		l.mu.Unlock()
+		batch = batch[:0]
+		for _, r := range lines {
+			batch = appendLine(batch, r, l.json)
 		}
-		if _, err := l.w.Write(batch); err != nil {
-			l.dropped.Add(float64(lines))
+		if len(lines) > 0 {
+			if _, err := l.w.Write(batch); err != nil {
+				l.dropped.Add(float64(len(lines)))
+			}
 		}
-		batch, lines = batch[:0], 0
+		clear(lines)
+		if closed {
+			return
+		}
 	}
 }
 

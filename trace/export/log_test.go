@@ -71,7 +71,7 @@ func TestSlowWriterDropsAndCountsButNeverBlocks(t *testing.T) {
 	in, out := io.Pipe()
 	l := NewLog(out, FormatJSON, slog.LevelInfo)
 	r := okStream().Record
-	const extra, batched = 1000, logBatch / 400 // a line is longer than 400 bytes
+	const extra, batched = 2 * logQueue, logQueue // what the writer has taken is no longer in the queue
 	for range logQueue + extra {
 		l.Finished(r) // nobody reads: the writer holds one batch at most, the queue the next ones
 	}
