@@ -168,7 +168,11 @@ func (a *attempt) releaseRequest() {
 func (a *attempt) passAccount() bool { return a.up.passes() }
 
 // headOf takes a response head from the pool.
-func headOf() *fasthttp.ResponseHeader { return responseHeads.Get().(*fasthttp.ResponseHeader) }
+func headOf() *fasthttp.ResponseHeader {
+	h := responseHeads.Get().(*fasthttp.ResponseHeader)
+	h.SetNoDefaultContentType(true) // what the upstream does not say is not said for it
+	return h
+}
 
 var responseHeads = sync.Pool{New: func() any { return new(fasthttp.ResponseHeader) }}
 

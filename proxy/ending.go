@@ -28,6 +28,9 @@ func (x *exchange) lastWords(o *output, out []byte) *fault {
 	if ev, ok := a.parser.End(); ok {
 		x.route.dialect.Observe(&a.seen, ev)
 	}
+	if !a.terminal && (a.seen.Complete() || a.seen.Failure != nil) {
+		out = a.piece.held // the upstream's last words, without the blank line that ends an event
+	}
 	switch {
 	case a.seen.Failure != nil:
 		return x.passFailure(o, out, fallback.ErrorEvent, "the upstream reported an error inside its answer: "+a.seen.Failure.Message)
