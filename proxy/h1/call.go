@@ -27,6 +27,8 @@ type Call struct {
 	dial *dial
 	over bool // the connection was given back or closed
 
+	disturbed bool // Wake has changed the connection's deadlines
+
 	out   outbox
 	in    inbox
 	head  headState
@@ -94,6 +96,7 @@ func (c *Call) Wake() {
 	}
 	c.woken.Store(true) // before the deadline: see interrupted
 	if c.link != nil {
+		c.disturbed = true
 		_ = c.link.raw.SetDeadline(longAgo)
 	}
 	if c.dial != nil {
@@ -167,6 +170,9 @@ func (c *Call) release() *link {
 	c.in.drop()
 	if c.aborted.Load() {
 		return nil
+	}
+	if l != nil && c.disturbed {
+		l.read.loose, l.write.loose = true, true
 	}
 	return l
 }

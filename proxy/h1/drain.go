@@ -43,7 +43,9 @@ func (p *Pool) trackDrain(l *link) bool {
 
 // drained reads to the end of the body: true if that is where the data ended.
 func drained(l *link, body *bodyState, in *inbox) bool {
-	if l.raw.SetDeadline(time.Now().Add(drainTime)) != nil {
+	until := time.Now().Add(drainTime)
+	l.read, l.write = deadline{at: until}, deadline{at: until}
+	if l.raw.SetDeadline(until) != nil {
 		return false
 	}
 	for budget := drainBytes; ; {

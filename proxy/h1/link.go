@@ -98,8 +98,17 @@ func (d *deadline) arm(until time.Time, set func(time.Time) error) error {
 	return set(until)
 }
 
-// disarm makes the connection fit for the pool.
-func (l *link) disarm() error {
+// settle makes the deadlines of the request before harmless. One that lies ahead
+// may stay, since the next step replaces it: setting deadlines anew for the pool
+// would cost as much as the look for a closed connection.
+func (l *link) settle(now time.Time) error {
+	if !l.read.passed(now) && !l.write.passed(now) {
+		return nil
+	}
 	l.read, l.write = deadline{}, deadline{}
 	return l.raw.SetDeadline(time.Time{})
+}
+
+func (d *deadline) passed(now time.Time) bool {
+	return d.loose || !d.at.IsZero() && !now.Before(d.at)
 }

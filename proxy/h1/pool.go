@@ -158,7 +158,7 @@ func (p *Pool) get() *link {
 			return nil
 		}
 		now := time.Now()
-		if now.Before(l.idleEnd) && now.Before(l.retireAt) && l.alive() {
+		if now.Before(l.idleEnd) && now.Before(l.retireAt) && l.settle(now) == nil && l.alive() {
 			return l
 		}
 		l.kill()
@@ -189,7 +189,7 @@ func (p *Pool) put(l *link) {
 	if l.retireAt.Before(l.idleEnd) {
 		l.idleEnd = l.retireAt
 	}
-	if l.ended || l.under != nil && len(l.under.unsent) > 0 || !now.Before(l.idleEnd) || l.disarm() != nil {
+	if l.ended || l.under != nil && len(l.under.unsent) > 0 || !now.Before(l.idleEnd) {
 		l.kill()
 		return
 	}
