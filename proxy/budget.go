@@ -25,7 +25,7 @@ type bodyBudget struct {
 type reservation struct {
 	bytes   int64
 	expires time.Time
-	door    door // what the head decided: the server empties it when the body breaks
+	entry   entry // what the head decided: the server empties it when the body breaks
 }
 
 func newBodyBudget(limit int64) *bodyBudget {
@@ -34,7 +34,7 @@ func newBodyBudget(limit int64) *bodyBudget {
 
 // reserve takes n bytes for the body that follows h; false when there is no room.
 // The header's address names the reservation: it is the same in the handler.
-func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, d door, n int64, readLimit time.Duration) bool {
+func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, e entry, n int64, readLimit time.Duration) bool {
 	now := time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,31 +46,32 @@ func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, d door, n int64, readLim
 		}
 	}
 	b.used += n
-	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit), door: d}
+	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit), entry: e}
 	return true
 }
 
-// claim hands the reservation of h to the caller, who must give n back by
-// release. What was reserved above the actual size is given back at once.
-func (b *bodyBudget) claim(h *fasthttp.RequestHeader, actual int64) (n int64) {
+// claim hands the reservation of h to the caller, who must give actual bytes
+// back by release, and what the head decided. What was reserved above the
+// actual size is given back at once. ok is false where nothing was reserved, or
+// the reservation expired while the body was still coming; the actual bytes are
+// counted all the same.
+func (b *bodyBudget) claim(h *fasthttp.RequestHeader, actual int64) (e entry, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.pending[h]
-	if !ok {
-		b.used += actual // the reservation had expired while the body was still coming
-		return actual
+	if ok {
+		delete(b.pending, h)
 	}
-	delete(b.pending, h)
 	b.used += actual - r.bytes
-	return actual
+	return r.entry, ok
 }
 
 // held says whether a reservation of h is pending, and what its head decided.
-func (b *bodyBudget) held(h *fasthttp.RequestHeader) (d door, ok bool) {
+func (b *bodyBudget) held(h *fasthttp.RequestHeader) (e entry, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.pending[h]
-	return r.door, ok
+	return r.entry, ok
 }
 
 // forget gives back the reservation of a body that will not be read.

@@ -18,13 +18,32 @@ import (
 )
 
 // door is what the head of a request decides before a byte of its body is
-// read: where it goes and who sends it. It is worked out twice for a request
-// with a body, once when the head has been read and once in the handler, which
-// is cheaper than carrying it across.
+// read: where it goes and who sends it.
 type door struct {
 	route   route
 	modelID []byte // of GET /v1/models/{id}
 	key     *limiter.Key
+}
+
+// entry is a door that was opened, and the configuration that opened it. It
+// waits with the body's reservation from headReceived to the handler.
+type entry struct {
+	snap *snapshot
+	door door
+}
+
+// arrive is what the handler begins with: what was decided when the head came
+// in, or now for a request without a body. size bytes of body are counted until
+// they are released.
+func (g *Gateway) arrive(ctx *fasthttp.RequestCtx) (e entry, size int64, f *fault) {
+	h := &ctx.Request.Header
+	size = int64(len(ctx.Request.Body()))
+	e, ok := g.budget.claim(h, size)
+	if !ok {
+		e.snap = g.state.Load()
+		e.door, f = g.door(e.snap, h)
+	}
+	return e, size, f
 }
 
 // door checks a head. The key comes before everything that could tell a
@@ -167,7 +186,7 @@ func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 		n = s.cfg.Limits.MaxBody // chunked: the size is known when it has been read
 	}
 	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
-	if !g.budget.reserve(h, d, n, limit+headTimeout) {
+	if !g.budget.reserve(h, entry{snap: s, door: d}, n, limit+headTimeout) {
 		return refused
 	}
 	return fasthttp.RequestConfig{MaxRequestBodySize: int(s.cfg.Limits.MaxBody), ReadTimeout: limit}
@@ -200,7 +219,8 @@ func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 	s := g.state.Load()
 	h := &ctx.Request.Header
 	f := unreadable(err)
-	d, held := g.budget.held(h)
+	e, held := g.budget.held(h)
+	d := e.door
 	switch r, _, ok := routeOf(h.RequestURI()); {
 	case held: // the head was good; the server has emptied it, because the body broke
 		if f == nil {
@@ -225,7 +245,7 @@ func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 // a model gets a timeline all the same, so that its id can be looked up.
 func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *fault) {
 	if d.route.dialect != nil {
-		x := g.open(ctx, s, d)
+		x := g.open(ctx, entry{snap: s, door: d}, 0)
 		if f.kind == fallback.ClientGone {
 			x.clientLeft()
 		}

@@ -52,12 +52,12 @@ type exchange struct {
 	drainable atomic.Bool             // that attempt may be read on after the client left
 }
 
-// open begins the exchange: from here on it has an id and a timeline, and a
-// client that leaves aborts it.
-func (g *Gateway) open(ctx *fasthttp.RequestCtx, s *snapshot, d door) *exchange {
+// open begins the exchange: from here on it has an id and a timeline, owns the
+// size bytes of body that are counted, and is aborted by a client that leaves.
+func (g *Gateway) open(ctx *fasthttp.RequestCtx, e entry, size int64) *exchange {
 	x := &exchange{
-		gw: g, snap: s, ctx: ctx, conn: hangup.Of(ctx.Conn()),
-		route: d.route, key: d.key,
+		gw: g, snap: e.snap, ctx: ctx, conn: hangup.Of(ctx.Conn()),
+		route: e.door.route, key: e.door.key, bodyBytes: size,
 		timeline: g.book.Open(time.Now()),
 	}
 	g.streams.Add(1)
@@ -122,7 +122,6 @@ func (x *exchange) dialectName() string {
 func (x *exchange) read() *fault {
 	x.timeline.Mark(trace.Enqueue)
 	x.body = x.ctx.Request.Body()
-	x.bodyBytes = x.gw.budget.claim(&x.ctx.Request.Header, int64(len(x.body)))
 	if err := wire.ReadHead(x.route.dialect, x.body, &x.head); err != nil {
 		return refusal(400, "", err.Error())
 	}

@@ -146,14 +146,26 @@ func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.
 
 // ownHeaders are on every answer, errors too.
 func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
-	id := x.timeline.ID()
-	h.Set("X-Request-Id", id)
-	h.Set("Request-Id", id)
-	h.Set("X-Gateway-Attempts", strconv.Itoa(x.attempts))
+	setIDs(h, x.timeline.ID())
+	h.SetCanonical(nameAttempts, strconv.AppendInt(nil, int64(x.attempts), 10))
 	if x.model != nil {
-		h.Set("X-Gateway-Model", x.model.Name())
+		h.SetCanonical(nameModel, []byte(x.model.Name()))
 	}
 	if x.deployment != "" {
-		h.Set("X-Gateway-Deployment", x.deployment)
+		h.SetCanonical(nameDeployment, []byte(x.deployment))
 	}
 }
+
+func setIDs(h *fasthttp.ResponseHeader, id string) {
+	h.SetCanonical(nameXRequestID, []byte(id))
+	h.SetCanonical(nameRequestID, []byte(id))
+}
+
+// Names in the canonical form, which saves the server from making it.
+var (
+	nameXRequestID = []byte("X-Request-Id")
+	nameRequestID  = []byte("Request-Id")
+	nameAttempts   = []byte("X-Gateway-Attempts")
+	nameModel      = []byte("X-Gateway-Model")
+	nameDeployment = []byte("X-Gateway-Deployment")
+)

@@ -12,7 +12,8 @@ import (
 
 // serveOther answers what is no request to a model: probes, the list of
 // models, and paths that do not exist.
-func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *fault) {
+func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, e entry, f *fault) {
+	s, d := e.snap, e.door
 	if f != nil {
 		g.turnAway(ctx, s, d, f)
 		return
@@ -34,11 +35,6 @@ func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *f
 		ctx.Response.SetBodyString("ok\n")
 	}
 	ctx.Response.Header.SetContentType("text/plain; charset=utf-8")
-}
-
-func setIDs(h *fasthttp.ResponseHeader, id string) {
-	h.Set("X-Request-Id", id)
-	h.Set("Request-Id", id)
 }
 
 // openAIModel and anthropicModel are one entry of GET /v1/models in the two shapes.

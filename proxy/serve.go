@@ -7,13 +7,13 @@ import "github.com/valyala/fasthttp"
 // the answer begins; relay gives it to the server, which calls its WriteTo on
 // this same goroutine when Serve has returned.
 func (g *Gateway) Serve(ctx *fasthttp.RequestCtx) {
-	s := g.state.Load()
-	door, f := g.door(s, &ctx.Request.Header)
-	if door.route.dialect == nil {
-		g.serveOther(ctx, s, door, f)
+	e, size, f := g.arrive(ctx)
+	if e.door.route.dialect == nil {
+		g.budget.release(size)
+		g.serveOther(ctx, e, f)
 		return
 	}
-	x := g.open(ctx, s, door)
+	x := g.open(ctx, e, size)
 	if f == nil {
 		f = x.enter()
 	}
