@@ -137,7 +137,7 @@ func (x *exchange) firstContent(until time.Time) error {
 	if err != nil {
 		return x.endedBeforeContent(err)
 	}
-	if a.events == 0 && len(a.pending) == 0 && isJSON(b) {
+	if a.events == 0 && len(a.pending) == 0 && len(a.piece.held) == 0 && isJSON(b) { // the first byte of all
 		a.whole = append(a.whole, b...)
 		a.step = stepBody
 		return nil
