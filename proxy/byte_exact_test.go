@@ -20,16 +20,16 @@ const eventStream = "Content-Type: text/event-stream\r\n"
 
 func TestRecordedStreamsPassUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for i, c := range recordings(t, "streams") {
 		if c.name == "chat_stream_abort_by_endpoint" {
 			continue // it has no content: a refusal is made of it
 		}
 		for _, end := range []string{"\n", "\r\n", "\r"} {
-			for _, framing := range framings {
+			for f, framing := range framings {
 				t.Run(fmt.Sprintf("%s/%q/%s", c.name, end, framing), func(t *testing.T) {
 					want := withLineEnds(c.body, end)
-					a := up.exchange(r, c.dialect, true, framed{head: eventStream, body: want, framing: framing, seed: uint64(i)})
+					a := up.exchange(r, c.dialect, true, framed{head: eventStream, body: want, framing: framing, seed: uint64(i*len(framings) + f)})
 					equal(t, "status", a.StatusCode, 200)
 					equal(t, "end of the body", a.err, nil)
 					equal(t, "content type", a.Header.Get("Content-Type"), "text/event-stream")
@@ -58,7 +58,7 @@ var noise = rapid.SampledFrom([]string{
 // events, line ends mixed, chunks and writes of any size.
 func TestRandomStreamsPassUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	var streams []recorded
 	for _, c := range recordings(t, "streams") {
 		if !strings.HasSuffix(c.name, "engine_death") && !strings.Contains(c.name, "abort") {
@@ -132,13 +132,13 @@ var bigEvents = map[string]func(text string) string{
 func TestHugeEventPassesUnchanged(t *testing.T) {
 	up := newFramer(t)
 	r := newRig(t, setup{upstream: up.url})
-	text := strings.Repeat("世界🙂abcdefg\\n", 40<<20/20)
+	text := strings.Repeat("世界🙂abcdefg\\n", 40<<20/23)
 	for _, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
 			body := streamOf(t, d.name)
 			half := bytes.Index(body[len(body)/2:], []byte("\n\n")) + len(body)/2 + 2
 			want := append(append(append([]byte{}, body[:half]...), bigEvents[d.name](text)...), body[half:]...)
-			a := up.exchange(r, d, true, framed{head: eventStream, body: want, seed: 5, least: 32 << 10})
+			a := up.exchange(r, d, true, framed{head: eventStream, body: want, seed: 5, least: 48 << 10})
 			equal(t, "end of the body", a.err, nil)
 			sameBytes(t, a.body, want)
 			equal(t, "outcome", r.record().Outcome, trace.OK)
@@ -160,7 +160,7 @@ func streamOf(t testing.TB, dialect string) []byte {
 
 func TestEndsPassUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for _, d := range dialects {
 		for _, tail := range []struct{ name, text string }{
 			{"an event after the terminal one", "event: late\ndata: {\"type\":\"late\"}\n\n"},
@@ -184,7 +184,7 @@ func TestEndsPassUnchanged(t *testing.T) {
 // and readers that go by lines do not miss it.
 func TestLastLinePassesUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for _, d := range dialects[1:3] {
 		for _, end := range []string{"data: [DONE]\n", "data: [DONE]"} {
 			for _, framing := range framings {
@@ -204,7 +204,7 @@ func TestLastLinePassesUnchanged(t *testing.T) {
 // a stream that it has to give up.
 func TestBareErrorLinePassesUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for _, d := range dialects {
 		for _, end := range []string{"\n", ""} {
 			for _, framing := range framings {
@@ -257,7 +257,7 @@ func TestWholeAnswersPassUnchanged(t *testing.T) {
 // TestCompressedAnswersPassAsAPair: bytes and header together, though identity was asked for.
 func TestCompressedAnswersPassAsAPair(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for _, d := range dialects {
 		for _, stream := range []bool{true, false} {
 			for _, framing := range framings {
@@ -281,7 +281,7 @@ func TestCompressedAnswersPassAsAPair(t *testing.T) {
 
 func TestContentTypesPassUnchanged(t *testing.T) {
 	up := newFramer(t)
-	r := newRig(t, setup{upstream: up.url})
+	r := newRig(t, setup{upstream: up.url, dial: up.dial})
 	for _, typ := range []string{"text/plain", "application/json", "text/event-stream;charset=UTF-8", "TEXT/Event-Stream", "application/octet-stream", ""} {
 		for _, stream := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%q/stream=%t", typ, stream), func(t *testing.T) {

@@ -27,7 +27,8 @@ type framed struct {
 
 var framings = []string{"chunked", "length", "close"}
 
-// send writes the answer in random pieces of 1 byte to 64 KiB.
+// send writes the answer in random pieces of 1 byte to 64 KiB. Each seed has a
+// largest size of its own, so that some answers come in small pieces alone.
 func (f framed) send(c net.Conn) {
 	random := rand.New(rand.NewPCG(f.seed, 7))
 	b := []byte("HTTP/1.1 200 OK\r\n" + f.head)
@@ -62,7 +63,8 @@ func (f framed) piece(random *rand.Rand, left int) int {
 	if f.atOnce {
 		return left
 	}
-	return min(max(1+random.IntN(1<<random.IntN(17)), f.least), left)
+	largest := 1 << random.IntN(2+int(f.seed%16))
+	return min(max(1+random.IntN(largest), f.least), left)
 }
 
 // framer is an upstream whose next answer a test sets.

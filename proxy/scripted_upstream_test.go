@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -40,12 +41,24 @@ func (s *scripted) accept() {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		s.conns[c] = struct{}{}
-		s.mu.Unlock()
-		s.ended.Add(1)
-		go s.serve(c)
+		s.begin(c)
 	}
+}
+
+func (s *scripted) begin(c net.Conn) {
+	s.mu.Lock()
+	s.conns[c] = struct{}{}
+	s.mu.Unlock()
+	s.ended.Add(1)
+	go s.serve(c)
+}
+
+// dial is a way to the upstream on which every write of it is one read of the
+// gateway. On sockets the kernel joins what comes faster than it is read.
+func (s *scripted) dial(context.Context, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	s.begin(theirs)
+	return ours, nil
 }
 
 func (s *scripted) serve(c net.Conn) {
