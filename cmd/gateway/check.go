@@ -9,10 +9,10 @@ import (
 
 // runCheck prints every problem of a configuration. Warnings alone are fine.
 func runCheck(args []string, stdout, stderr io.Writer) error {
-	fs := newFlags("check", "FILE", stderr)
+	fs := newFlags("check", "FILE", stdout, stderr)
 	var sets list
 	fs.Var(&sets, "set", "override `path=value`, as for serve; may be repeated")
-	files, err := parse(fs, args, 1)
+	files, err := fs.parse(args, 1)
 	if err != nil {
 		return err
 	}

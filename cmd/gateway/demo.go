@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,10 +34,10 @@ Ctrl-C ends it.
 
 // runDemo runs the gateway before two simulated engines, without a file.
 func runDemo(args []string, stdout, stderr io.Writer) error {
-	fs := newFlags("demo", "", stderr)
+	fs := newFlags("demo", "", stdout, stderr)
 	listen := fs.String("listen", configs.Default().Listen, "data `address`")
 	adminListen := fs.String("admin-listen", configs.Default().Admin.Listen, "admin `address`")
-	if _, err := parse(fs, args, 0); err != nil {
+	if _, err := fs.parse(args, 0); err != nil {
 		return err
 	}
 	var engines []string
@@ -60,8 +61,11 @@ func runDemo(args []string, stdout, stderr io.Writer) error {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	a, err := start(cfg, stderr)
-	if err != nil {
+	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w\n(is another one running? --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 takes free ports)", err)
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
 	a.printTry(stdout)
@@ -74,8 +78,10 @@ func demoConfiguration(engines []string, listen, adminListen string) (*configs.C
 		return nil, err
 	}
 	cfg, problems := configs.Parse("demo.yaml", yaml.Bytes(), os.LookupEnv, "listen="+listen, "admin.listen="+adminListen)
-	if cfg == nil {
-		return nil, fmt.Errorf("cannot run the demo: %s", problems[0])
+	for _, p := range problems {
+		if !p.Warning {
+			return nil, fmt.Errorf("cannot run the demo: %s", p)
+		}
 	}
 	return cfg, nil
 }

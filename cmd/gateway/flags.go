@@ -8,14 +8,17 @@ import (
 	"strings"
 )
 
-// newFlags makes the flag set of a command. Its errors and its help go to stderr.
-func newFlags(name, args string, stderr io.Writer) *flag.FlagSet {
-	fs := flag.NewFlagSet("gateway "+name, flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.Usage = func() {
-		fmt.Fprintf(stderr, "usage: gateway %s [flags] %s\n", name, args)
-		fs.PrintDefaults()
-	}
+// flags is the flag set of a command. Help that was asked for goes to stdout,
+// what was wrong to stderr.
+type flags struct {
+	*flag.FlagSet
+	args           string // what stands besides the flags, for the help
+	stdout, stderr io.Writer
+}
+
+func newFlags(name, args string, stdout, stderr io.Writer) *flags {
+	fs := &flags{FlagSet: flag.NewFlagSet("gateway "+name, flag.ContinueOnError), args: args, stdout: stdout, stderr: stderr}
+	fs.SetOutput(io.Discard) // parse says what was wrong
 	return fs
 }
 
@@ -23,15 +26,17 @@ func newFlags(name, args string, stderr io.Writer) *flag.FlagSet {
 var errHelp = flag.ErrHelp
 
 // parse reads flags that may stand before and after the arguments, and wants
-// exactly n arguments.
-func parse(fs *flag.FlagSet, args []string, n int) ([]string, error) {
+// exactly n arguments, none of them empty.
+func (fs *flags) parse(args []string, n int) ([]string, error) {
 	var rest []string
 	for {
-		if err := fs.Parse(args); err != nil {
-			if errors.Is(err, errHelp) {
-				return nil, errHelp
-			}
-			return nil, errUsage
+		err := fs.Parse(args)
+		if errors.Is(err, errHelp) {
+			fs.help(fs.stdout)
+			return nil, errHelp
+		}
+		if err != nil {
+			return nil, fs.wrong(err.Error())
 		}
 		if fs.NArg() == 0 {
 			break
@@ -40,11 +45,34 @@ func parse(fs *flag.FlagSet, args []string, n int) ([]string, error) {
 		args = fs.Args()[1:]
 	}
 	if len(rest) != n {
-		fmt.Fprintf(fs.Output(), "%s: %d arguments, want %d\n", fs.Name(), len(rest), n)
-		fs.Usage()
-		return nil, errUsage
+		return nil, fs.wrong(fmt.Sprintf("%d arguments, want %d", len(rest), n))
+	}
+	for _, arg := range rest {
+		if arg == "" {
+			return nil, fs.wrong("an argument is empty")
+		}
 	}
 	return rest, nil
+}
+
+// wrong says what was wrong with the use of the command.
+func (fs *flags) wrong(what string) error {
+	fmt.Fprintf(fs.stderr, "%s: %s\n", fs.Name(), what)
+	fs.help(fs.stderr)
+	return errUsage
+}
+
+func (fs *flags) help(w io.Writer) {
+	line := "usage: " + fs.Name() + " [flags] " + fs.args
+	fmt.Fprintln(w, strings.TrimSpace(line))
+	fs.VisitAll(func(f *flag.Flag) {
+		value, usage := flag.UnquoteUsage(f)
+		fmt.Fprintln(w, strings.TrimRight("  --"+f.Name+" "+value, " "))
+		if f.DefValue != "" && f.DefValue != "false" {
+			usage += " (default " + f.DefValue + ")"
+		}
+		fmt.Fprintln(w, "        "+usage)
+	})
 }
 
 // list is a flag that may be given more than once.

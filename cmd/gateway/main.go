@@ -48,6 +48,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case "help", "-h", "-help", "--help":
 		usage(stdout)
 		return exitFine
+	case "-version", "--version":
+		args = []string{"version"}
 	}
 	for _, c := range commands {
 		if c.name == args[0] {

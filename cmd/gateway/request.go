@@ -23,10 +23,10 @@ const (
 
 // runRequest draws the timeline of a request.
 func runRequest(args []string, stdout, stderr io.Writer) error {
-	fs := newFlags("request", "ID", stderr)
+	fs := newFlags("request", "ID", stdout, stderr)
 	base := adminFlag(fs)
 	asJSON := fs.Bool("json", false, "print the timeline as JSON")
-	ids, err := parse(fs, args, 1)
+	ids, err := fs.parse(args, 1)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,12 @@ func runRequest(args []string, stdout, stderr io.Writer) error {
 }
 
 // adminFlag is the address of a running gateway's admin listener.
-func adminFlag(fs interface {
-	String(name, value, usage string) *string
-}) *string {
+func adminFlag(fs *flags) *string {
 	base := os.Getenv("GATEWAY_ADMIN")
 	if base == "" {
 		base = defaultAdmin
 	}
-	return fs.String("admin", base, "`URL` of the admin listener; the key is taken from GATEWAY_ADMIN_KEY")
+	return fs.String("admin", base, "`URL` of the admin listener, else GATEWAY_ADMIN; the key is taken from GATEWAY_ADMIN_KEY")
 }
 
 // ask gets a path of the admin API.
@@ -83,6 +81,9 @@ func ask(base, path string) ([]byte, error) {
 		var e struct{ Error struct{ Message string } }
 		if json.Unmarshal(body, &e) != nil || e.Error.Message == "" {
 			e.Error.Message = "status " + strconv.Itoa(resp.StatusCode)
+		}
+		if resp.StatusCode == http.StatusUnauthorized {
+			e.Error.Message += " (it is taken from GATEWAY_ADMIN_KEY)"
 		}
 		return nil, fmt.Errorf("the gateway at %s says: %s", base, e.Error.Message)
 	}

@@ -12,13 +12,13 @@ import (
 
 // runServe runs the gateway until a signal.
 func runServe(args []string, stdout, stderr io.Writer) error {
-	fs := newFlags("serve", "", stderr)
+	fs := newFlags("serve", "", stdout, stderr)
 	config := fs.String("config", "gateway.yaml", "configuration `file`")
 	listen := fs.String("listen", "", "data `address`, instead of the file's")
 	adminListen := fs.String("admin-listen", "", "admin `address`, instead of the file's")
 	var sets list
 	fs.Var(&sets, "set", "override `path=value`, such as timeouts.idle=5s; may be repeated")
-	if _, err := parse(fs, args, 0); err != nil {
+	if _, err := fs.parse(args, 0); err != nil {
 		return err
 	}
 	if *listen != "" {

@@ -14,8 +14,8 @@ var (
 )
 
 func runVersion(args []string, stdout, stderr io.Writer) error {
-	fs := newFlags("version", "", stderr)
-	if _, err := parse(fs, args, 0); err != nil {
+	fs := newFlags("version", "", stdout, stderr)
+	if _, err := fs.parse(args, 0); err != nil {
 		return err
 	}
 	fmt.Fprintf(stdout, "tracegate %s\ncommit %s\ngo %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
