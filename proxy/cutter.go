@@ -17,6 +17,7 @@ const holdLimit = 64 << 10
 type cutter struct {
 	hideUsage bool // the client did not ask for the usage chunk
 	loose     bool // an event larger than holdLimit is being passed on
+	orphan    bool // what was hidden ended with the CR of what may be a pair: the LF is hidden too
 	held      []byte
 	joined    []byte // held and what follows it, where both must be sent as one
 }
@@ -35,6 +36,12 @@ type look struct {
 func (c *cutter) cut(b []byte, p *sse.Parser, d wire.Dialect, o *wire.Observation) (out []byte, seen look, stopped bool) {
 	c.joined = c.joined[:0]
 	start, done := 0, 0 // b[start:done] is complete and not yet in joined
+	if c.orphan && len(b) > 0 {
+		c.orphan = false
+		if b[0] == '\n' {
+			start, done = 1, 1
+		}
+	}
 	for at := 0; at < len(b); {
 		ev, n, ok := p.Next(b[at:])
 		if !ok {
@@ -59,6 +66,7 @@ func (c *cutter) cut(b []byte, p *sse.Parser, d wire.Dialect, o *wire.Observatio
 			c.take(b[start:done])
 			c.held = c.held[:0]
 			start = at
+			c.orphan = at == len(b) && b[at-1] == '\r'
 		}
 		done = at
 		c.loose = false
