@@ -20,6 +20,7 @@ type bodyBudget struct {
 	mu      sync.Mutex
 	used    int64                                   // guarded by mu
 	pending map[*fasthttp.RequestHeader]reservation // guarded by mu; not yet claimed
+	swept   time.Time                               // guarded by mu; when the expired ones were last looked for
 }
 
 type reservation struct {
@@ -39,11 +40,11 @@ func (b *bodyBudget) reserve(h *fasthttp.RequestHeader, e entry, n int64, readLi
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.drop(h) // of an earlier request whose connection died
-	if b.used+n > b.limit {
+	if b.used+n > b.limit || now.Sub(b.swept) > sweepEvery {
 		b.expire(now)
-		if b.used+n > b.limit {
-			return false
-		}
+	}
+	if n > 0 && b.used+n > b.limit {
+		return false
 	}
 	b.used += n
 	b.pending[h] = reservation{bytes: n, expires: now.Add(readLimit), entry: e}
@@ -97,7 +98,11 @@ func (b *bodyBudget) drop(h *fasthttp.RequestHeader) {
 	}
 }
 
+// sweepEvery: what connections that died unnoticed have left is not kept for good.
+const sweepEvery = time.Minute
+
 func (b *bodyBudget) expire(now time.Time) {
+	b.swept = now
 	for h, r := range b.pending {
 		if now.After(r.expires) {
 			b.drop(h)

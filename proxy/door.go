@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -25,11 +24,12 @@ type door struct {
 	key     *limiter.Key
 }
 
-// entry is a door that was opened, and the configuration that opened it. It
-// waits with the body's reservation from headReceived to the handler.
+// entry is what was decided about a head, and the configuration that decided
+// it. It waits with the body's reservation from headReceived to the handler.
 type entry struct {
-	snap *snapshot
-	door door
+	snap  *snapshot
+	door  door
+	fault *fault // why the body may not come in; nil = it may
 }
 
 // arrive is what the handler begins with: what was decided when the head came
@@ -40,10 +40,15 @@ func (g *Gateway) arrive(ctx *fasthttp.RequestCtx) (e entry, size int64, f *faul
 	size = int64(len(ctx.Request.Body()))
 	e, ok := g.budget.claim(h, size)
 	if !ok {
-		e.snap = g.state.Load()
-		e.door, f = g.door(e.snap, h)
+		e = g.decide(h)
 	}
-	return e, size, f
+	return e, size, e.fault
+}
+
+func (g *Gateway) decide(h *fasthttp.RequestHeader) entry {
+	e := entry{snap: g.state.Load()}
+	e.door, e.fault = g.door(e.snap, h)
+	return e
 }
 
 // door checks a head. The key comes before everything that could tell a
@@ -123,6 +128,7 @@ func unknownExpectation(h *fasthttp.RequestHeader) bool {
 
 func checkMethod(r route, h *fasthttp.RequestHeader) *fault {
 	readable := h.IsGet() || h.IsHead()
+	hasBody := h.ContentLength() > 0 || len(h.Peek("Transfer-Encoding")) > 0
 	var f *fault
 	switch r.kind {
 	case routeUnknown:
@@ -132,8 +138,9 @@ func checkMethod(r route, h *fasthttp.RequestHeader) *fault {
 			return nil
 		}
 		f = refusal(405, "", "this path takes POST only")
+		f.allow = "POST"
 	default:
-		if readable && h.ContentLength() <= 0 {
+		if readable && !hasBody {
 			return nil
 		}
 		if readable {
@@ -141,8 +148,9 @@ func checkMethod(r route, h *fasthttp.RequestHeader) *fault {
 			break
 		}
 		f = refusal(405, "", "this path takes GET and HEAD only")
+		f.allow = "GET, HEAD"
 	}
-	f.hangUp = !readable && h.ContentLength() != 0 || readable && h.ContentLength() > 0
+	f.hangUp = hasBody
 	return f
 }
 
@@ -171,25 +179,24 @@ const (
 // headReceived runs between a head and its body. It lets the body in only if
 // the head is acceptable and the bytes fit into limits.body_budget.
 func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	g.budget.forget(h) // left by a connection that died unnoticed: it must not be taken for this one's
 	n := int64(h.ContentLength())
 	if n == 0 || n == lengthIdentity {
 		return fasthttp.RequestConfig{}
 	}
-	s := g.state.Load()
-	g.budget.forget(h) // left by a connection that died unnoticed: refuseUnread must not take it for this one's
-	refused := fasthttp.RequestConfig{MaxRequestBodySize: smallestRead}
-	d, f := g.door(s, h)
-	if f != nil {
-		return refused
-	}
+	e := g.decide(h)
 	if n < 0 {
-		n = s.cfg.Limits.MaxBody // chunked: the size is known when it has been read
+		n = e.snap.cfg.Limits.MaxBody // chunked: the size is known when it has been read
 	}
 	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
-	if !g.budget.reserve(h, entry{snap: s, door: d}, n, limit+headTimeout) {
-		return refused
+	if e.fault == nil {
+		if g.budget.reserve(h, e, n, limit+headTimeout) {
+			return fasthttp.RequestConfig{MaxRequestBodySize: int(e.snap.cfg.Limits.MaxBody), ReadTimeout: limit}
+		}
+		e.fault = bodyBudgetSpent(e.snap)
 	}
-	return fasthttp.RequestConfig{MaxRequestBodySize: int(s.cfg.Limits.MaxBody), ReadTimeout: limit}
+	g.budget.reserve(h, e, 0, 2*headTimeout) // the server empties the head when it does not like the body
+	return fasthttp.RequestConfig{MaxRequestBodySize: smallestRead}
 }
 
 // lengthIdentity is fasthttp's content length of a request with neither
@@ -199,53 +206,53 @@ const lengthIdentity = -2
 // expect decides about Expect: 100-continue, before the body is asked for.
 func (g *Gateway) expect(ctx *fasthttp.RequestCtx) int {
 	h := &ctx.Request.Header
-	s := g.state.Load()
-	d, f := g.door(s, h)
-	if _, held := g.budget.held(h); f == nil && int64(h.ContentLength()) > 1 && !held {
-		f = bodyBudgetSpent(s)
+	e, held := g.budget.held(h)
+	if !held { // it announces no body
+		e = g.decide(h)
 	}
-	if f == nil {
+	if e.fault == nil {
 		return fasthttp.StatusContinue
 	}
-	f.hangUp = true
+	e.fault.hangUp = true
 	g.budget.forget(h)
-	g.turnAway(ctx, s, d, f)
-	return f.status
+	g.turnAway(ctx, e)
+	return e.fault.status
 }
 
 // refuseUnread answers where the server could not read a request: a broken or
 // oversized head, a body that may not come in, or one that comes too slowly.
 func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
-	s := g.state.Load()
 	h := &ctx.Request.Header
 	f := unreadable(err)
 	e, held := g.budget.held(h)
-	d := e.door
-	switch r, _, ok := routeOf(h.RequestURI()); {
-	case held: // the head was good; the server has emptied it, because the body broke
-		if f == nil {
-			f = tooLarge(s, -1)
+	switch {
+	case !held && f == nil: // the reservation has expired
+		if e = g.decide(h); e.fault == nil {
+			e.fault = bodyBudgetSpent(e.snap)
 		}
+	case !held:
+		e = entry{snap: g.state.Load(), fault: f}
+		e.door.route, _, _ = routeOf(h.RequestURI())
+	case e.fault != nil: // the body was not let in, whatever else is wrong with it
 	case f == nil:
-		if d, f = g.door(s, h); f == nil {
-			f = bodyBudgetSpent(s)
-		}
-	case ok:
-		d.route = r
+		e.fault = tooLarge(e.snap, -1)
+	default:
+		e.fault = f
 	}
-	f.hangUp = true
+	e.fault.hangUp = true
 	g.budget.forget(h)
 	if c := hangup.Of(ctx.Conn()); c != nil {
-		c.LingerOnClose(s.cfg.Limits.MaxBody, lingerTime)
+		c.LingerOnClose(e.snap.cfg.Limits.MaxBody, lingerTime)
 	}
-	g.turnAway(ctx, s, d, f)
+	g.turnAway(ctx, e)
 }
 
 // turnAway answers a request that never became an exchange. One that asked for
 // a model gets a timeline all the same, so that its id can be looked up.
-func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, s *snapshot, d door, f *fault) {
-	if d.route.dialect != nil {
-		x := g.open(ctx, entry{snap: s, door: d}, 0)
+func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, e entry) {
+	f := e.fault
+	if e.door.route.dialect != nil {
+		x := g.open(ctx, e, 0)
 		if f.kind == fallback.ClientGone {
 			x.clientLeft()
 		}
@@ -271,7 +278,7 @@ func bodyBudgetSpent(s *snapshot) *fault {
 // was and the body was just not let in.
 func unreadable(err error) *fault {
 	var small *fasthttp.ErrSmallBuffer
-	var netError net.Error
+	var netError interface{ Timeout() bool } // not net.Error: TLS and in-memory connections have errors of their own
 	switch {
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		return nil

@@ -12,10 +12,10 @@ import (
 
 // serveOther answers what is no request to a model: probes, the list of
 // models, and paths that do not exist.
-func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, e entry, f *fault) {
+func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, e entry) {
 	s, d := e.snap, e.door
-	if f != nil {
-		g.turnAway(ctx, s, d, f)
+	if e.fault != nil {
+		g.turnAway(ctx, e)
 		return
 	}
 	id := trace.NewID()

@@ -24,6 +24,7 @@ type fault struct {
 	limit      string        // the setting that decided, with its value; "" = none
 	retryAfter time.Duration // 0 = none
 	noRetry    bool          // asking again cannot help
+	allow      string        // the methods that the path takes, of a 405
 	hangUp     bool          // the connection cannot be used any further
 	relay      bool          // the upstream's own status and body are the answer
 	clean      bool          // the client has got all that the upstream sent, its end included
@@ -73,6 +74,9 @@ func (f *fault) write(r *fasthttp.Response, dialect wire.Dialect, id string) {
 	r.Header.SetContentType("application/json")
 	r.SetBodyRaw(dialect.AppendErrorBody(nil, f.wire(id)))
 	f.retryHeaders(&r.Header)
+	if f.allow != "" {
+		r.Header.Set("Allow", f.allow)
+	}
 	if f.hangUp {
 		r.SetConnectionClose()
 	}

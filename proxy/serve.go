@@ -10,7 +10,7 @@ func (g *Gateway) Serve(ctx *fasthttp.RequestCtx) {
 	e, size, f := g.arrive(ctx)
 	if e.door.route.dialect == nil {
 		g.budget.release(size)
-		g.serveOther(ctx, e, f)
+		g.serveOther(ctx, e)
 		return
 	}
 	x := g.open(ctx, e, size)
