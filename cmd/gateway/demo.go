@@ -73,17 +73,24 @@ func runDemo(args []string, stdout, stderr io.Writer) error {
 }
 
 func demoConfiguration(engines []string, listen, adminListen string) (*configs.Config, error) {
-	var yaml bytes.Buffer
-	if err := template.Must(template.New("demo.yaml").Parse(demoConfig)).Execute(&yaml, engines); err != nil {
+	yaml, err := demoYAML(engines)
+	if err != nil {
 		return nil, err
 	}
-	cfg, problems := configs.Parse("demo.yaml", yaml.Bytes(), os.LookupEnv, "listen="+listen, "admin.listen="+adminListen)
+	cfg, problems := configs.Parse("demo.yaml", yaml, os.LookupEnv, "listen="+listen, "admin.listen="+adminListen)
 	for _, p := range problems {
 		if !p.Warning {
 			return nil, fmt.Errorf("cannot run the demo: %s", p)
 		}
 	}
 	return cfg, nil
+}
+
+// demoYAML fills the engines' addresses into the demo's configuration.
+func demoYAML(engines []string) ([]byte, error) {
+	var yaml bytes.Buffer
+	err := template.Must(template.New("demo.yaml").Parse(demoConfig)).Execute(&yaml, engines)
+	return yaml.Bytes(), err
 }
 
 func (a *app) printTry(stdout io.Writer) {
