@@ -64,6 +64,7 @@ func (g *Gateway) open(ctx *fasthttp.RequestCtx, e entry, size int64) *exchange 
 	if x.key != nil {
 		x.key.Tenant.Begin()
 	}
+	x.identify()
 	x.timeline.OnAbort(x.abort)
 	if x.conn != nil {
 		x.conn.ResumeWrites()
@@ -75,9 +76,8 @@ func (g *Gateway) open(ctx *fasthttp.RequestCtx, e entry, size int64) *exchange 
 	return x
 }
 
-// enter takes the request in: its identity, and whether there is room for it.
+// enter takes the request in, if there is room for it.
 func (x *exchange) enter() *fault {
-	x.identify()
 	switch {
 	case x.gw.mode.Load() == refusing:
 		f := saturated("the gateway is shutting down")
@@ -89,19 +89,21 @@ func (x *exchange) enter() *fault {
 	return nil
 }
 
-// identify notes who asks. The client's own request id becomes ours where its
-// tenant may choose ids.
+// identify notes who asks, also of a request that is going to be refused. The
+// client's own request id becomes ours where its tenant may choose ids.
 func (x *exchange) identify() {
 	h := &x.ctx.Request.Header
-	tenant := x.key.Tenant
 	clientID := string(h.Peek("X-Request-Id"))
-	if tenant.TrustRequestID && isRequestID(clientID) {
+	trusted := x.key != nil && x.key.Tenant.TrustRequestID
+	if trusted && isRequestID(clientID) {
 		x.timeline.SetID(clientID)
 	}
-	x.trace = continuedTrace(h.Peek("Traceparent"), tenant.TrustRequestID)
+	x.trace = continuedTrace(h.Peek("Traceparent"), trusted)
 	x.timeline.Edit(func(r *trace.Record) {
 		r.ClientID = bounded(clientID)
-		r.Tenant, r.KeyID = tenant.Name, x.key.ID
+		if x.key != nil {
+			r.Tenant, r.KeyID = x.key.Tenant.Name, x.key.ID
+		}
 		r.Dialect = x.dialectName()
 		r.Client = clientOf(h)
 		r.Tags = tagsOf(h.Peek("X-Gateway-Tags"))
