@@ -16,7 +16,7 @@ const (
 )
 
 // guard lets callers in by their keys' digests. Without keys everybody is an
-// operator: the configuration allows that on loopback only.
+// operator: the check of the configuration warns where that is not on loopback.
 type guard struct {
 	roles map[[sha256.Size]byte]string
 }

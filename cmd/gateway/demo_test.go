@@ -56,9 +56,8 @@ func startDemo(t *testing.T) demo {
 func TestTheDemosCommandsWork(t *testing.T) {
 	d := startDemo(t)
 	events, content, last := 0, 0, ""
-	answer := bufio.NewScanner(strings.NewReader(d.ask()))
-	for answer.Scan() {
-		if data, ok := strings.CutPrefix(answer.Text(), "data: "); ok {
+	for line := range strings.Lines(d.ask()) {
+		if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok {
 			events++
 			last = data
 			if strings.Contains(data, `"content":"`) && !strings.Contains(data, `"content":""`) {
