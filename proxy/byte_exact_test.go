@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"tracegate/sse"
 	"tracegate/trace"
 )
 
@@ -51,7 +52,7 @@ var noise = rapid.SampledFrom([]string{
 	": a comment\n", ":\n\n", "\n", "retry: 3000\n\n", "id: 7\n\n",
 	"event: unheard-of\ndata: {\"type\":\"unheard_of\",\"text\":\"世界 🙂\"}\n\n",
 	"foo: bar\ndata: not json\n\n", "data\n\n", "event:\n\n", ": 世界🙂 \xff\xfe\n\n", "no colon\n\n",
-	"data: {\"type\":\"unheard_of\",\ndata: \"x\":1}\n\n", ": " + strings.Repeat("long ", 5000) + "\n\n",
+	"data: {\"type\":\"unheard_of\",\ndata: \"x\":1}\n\n", ": " + strings.Repeat("long ", 500) + "\n\n",
 })
 
 // TestRandomStreamsPassUnchanged: recorded streams with noise between their
@@ -132,9 +133,13 @@ var bigEvents = map[string]func(text string) string{
 func TestHugeEventPassesUnchanged(t *testing.T) {
 	up := newFramer(t)
 	r := newRig(t, setup{upstream: up.url})
-	text := strings.Repeat("世界🙂abcdefg\\n", 40<<20/23)
-	for _, d := range dialects {
+	for i, d := range dialects {
 		t.Run(d.name, func(t *testing.T) {
+			size := 40 << 20
+			if i > 0 {
+				size = sse.MaxInspect + 1<<20 // above what is looked at
+			}
+			text := strings.Repeat("世界🙂abcdefg\\n", size/19)
 			body := streamOf(t, d.name)
 			half := bytes.Index(body[len(body)/2:], []byte("\n\n")) + len(body)/2 + 2
 			want := append(append(append([]byte{}, body[:half]...), bigEvents[d.name](text)...), body[half:]...)

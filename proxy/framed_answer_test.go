@@ -31,7 +31,7 @@ var framings = []string{"chunked", "length", "close"}
 // largest size of its own, so that some answers come in small pieces alone.
 func (f framed) send(c net.Conn) {
 	random := rand.New(rand.NewPCG(f.seed, 7))
-	b := []byte("HTTP/1.1 200 OK\r\n" + f.head)
+	b := append(make([]byte, 0, 4<<10+len(f.body)*3/2), "HTTP/1.1 200 OK\r\n"+f.head...)
 	switch f.framing {
 	case "length":
 		b = fmt.Appendf(b, "Content-Length: %d\r\n\r\n", len(f.body))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"tracegate/bench/fakeengine"
 	"tracegate/trace"
@@ -180,7 +181,7 @@ func TestUsageIsNotAskedFor(t *testing.T) {
 func TestUsageOfAnEngine(t *testing.T) {
 	for _, fault := range []fakeengine.Fault{{Kind: fakeengine.NoNames}, {Kind: fakeengine.Merge, N: 3}, {Kind: fakeengine.Burst}, {Kind: fakeengine.Split, N: 7}, {Kind: fakeengine.UsageNull}} {
 		t.Run(string(fault.Kind), func(t *testing.T) {
-			r := newRig(t, setup{engine: fakeengine.Options{DefaultTokens: 9}})
+			r := newRig(t, setup{engine: fakeengine.Options{DefaultTokens: 9, StepBase: time.Millisecond}})
 			r.engine.Script(fault)
 			for _, d := range dialects[1:3] {
 				for _, wish := range wishes[:2] {
