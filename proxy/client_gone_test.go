@@ -264,6 +264,7 @@ func TestClientLeavesInsideItsRequest(t *testing.T) {
 	for _, framing := range []struct{ name, lines, body string }{
 		{"length", "Content-Length: 1000\r\n", `{"model":"public",`},
 		{"chunked", "Transfer-Encoding: chunked\r\n", "12\r\n" + `{"model":"public",` + "\r\n400\r\n{"},
+		{"between chunks", "Transfer-Encoding: chunked\r\n", "12\r\n" + `{"model":"public",` + "\r\n"},
 	} {
 		t.Run(framing.name, func(t *testing.T) {
 			eachDeparture(t, func(t *testing.T, d dialectCase, leave func(net.Conn)) {

@@ -172,8 +172,9 @@ func credential(h *fasthttp.RequestHeader) []byte {
 var bearer = []byte("Bearer ")
 
 const (
-	slowestUpload = 64 << 10 // bytes per second that a body must keep up with
-	smallestRead  = 1        // a body limit that lets no body in: the server answers through refuseUnread
+	slowestUpload = 64 << 10        // bytes per second that a body must keep up with
+	chunkedUpload = 2 * time.Minute // all that a body without a length has: it holds limits.max_body of the budget
+	smallestRead  = 1               // a body limit that lets no body in: the server answers through refuseUnread
 )
 
 // headReceived runs between a head and its body. It lets the body in only if
@@ -185,10 +186,11 @@ func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 		return fasthttp.RequestConfig{}
 	}
 	e := g.decide(h)
+	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
 	if n < 0 {
 		n = e.snap.cfg.Limits.MaxBody // chunked: the size is known when it has been read
+		limit = chunkedUpload
 	}
-	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
 	if e.fault == nil {
 		if g.budget.reserve(h, e, n, limit+headTimeout) {
 			return fasthttp.RequestConfig{MaxRequestBodySize: int(e.snap.cfg.Limits.MaxBody), ReadTimeout: limit}

@@ -2,6 +2,7 @@ package hangup
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -121,8 +122,21 @@ func (c *Conn) stopAhead() {
 }
 
 // Read reads what was read ahead first, then from the client. It may be called while
-// the connection is watched.
+// the connection is watched. An end of the stream inside a request, which is after its
+// first byte and before the next Watch or Unwatch, is io.ErrUnexpectedEOF: the server
+// takes a plain end between two chunks of a body for an idle connection's and would tell
+// nobody.
 func (c *Conn) Read(p []byte) (n int, err error) {
+	n, err = c.read(p)
+	if n > 0 {
+		c.inRequest = true
+	} else if err == io.EOF && c.inRequest {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (c *Conn) read(p []byte) (n int, err error) {
 	a := c.ahead
 	switch {
 	case a != nil:

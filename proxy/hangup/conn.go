@@ -29,11 +29,12 @@ import (
 // Conn is an accepted connection that knows whether its client has left.
 type Conn struct {
 	net.Conn
-	watcher *Watcher
-	raw     syscall.RawConn // nil: no descriptor, or none that can be written to directly
-	slot    slotRef         // the place in the watcher's table; zero: not registered
-	linger  atomic.Pointer[lingerLimit]
-	first   first // the reading goroutine's
+	watcher   *Watcher
+	raw       syscall.RawConn // nil: no descriptor, or none that can be written to directly
+	slot      slotRef         // the place in the watcher's table; zero: not registered
+	linger    atomic.Pointer[lingerLimit]
+	first     first // the reading goroutine's, as is
+	inRequest bool  // bytes of a request were read since the last Watch or Unwatch
 
 	mu     sync.Mutex // guards everything below; never held while leave runs
 	leave  func()     // non-nil while watched and not yet called
@@ -72,6 +73,7 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 // may run after Unwatch has returned (see there), so it must tell for itself whether it
 // still applies.
 func (c *Conn) Watch(leave func()) (gone bool) {
+	c.inRequest = false
 	c.mu.Lock()
 	c.called = false
 	if gone = c.gone; !gone && !c.closed {
@@ -88,6 +90,7 @@ func (c *Conn) Watch(leave func()) (gone bool) {
 // had begun since the last Watch: it may be running still. With left false, leave has
 // not been called and never will be. A background read has ended when Unwatch returns.
 func (c *Conn) Unwatch() (left bool) {
+	c.inRequest = false
 	c.mu.Lock()
 	c.leave = nil
 	left = c.called // final: there is nothing left to claim
