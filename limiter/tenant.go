@@ -75,7 +75,7 @@ func NewTenants(cfg *configs.Config) *Tenants {
 		tenant := newTenant(cfg, spec.Name, &spec.Grants)
 		t.tenants = append(t.tenants, tenant)
 		for _, k := range spec.Keys {
-			t.keys[digestOf(k.SHA256)] = &Key{ID: keyID(k), Tenant: tenant, expires: k.Expires}
+			t.keys[digestOf(k.SHA256)] = &Key{ID: k.ID, Tenant: tenant, expires: k.Expires}
 		}
 	}
 	if cfg.Anonymous.Allow {
@@ -106,15 +106,6 @@ func digestOf(hexDigits string) (d digest) {
 		panic("BUG: an unchecked key digest reached the limiter")
 	}
 	return d
-}
-
-const idDigits = 12
-
-func keyID(k configs.Key) string {
-	if k.ID != "" {
-		return k.ID
-	}
-	return k.SHA256[:idDigits]
 }
 
 // Lookup finds who a credential belongs to; an empty one is a request without
