@@ -41,6 +41,10 @@ var upstreamOnly = map[string]bool{
 	"X-Request-Id": true, "Request-Id": true,
 }
 
+// ourPrefix begins the names of our own response headers; those of a gateway
+// behind this one would contradict them.
+var ourPrefix = []byte("X-Gateway-")
+
 // accountHeaders tell of the upstream account's own limits, which are not
 // those of a client behind a shared key.
 func accountHeader(name []byte) bool {
@@ -63,13 +67,17 @@ func (x *exchange) appendRequestHead(dst []byte, up *upstream, bodyLength int) [
 	dst = append(dst, "\r\n"...)
 	named := namedByConnection(h)
 	pass, typed := up.passes(), false
+	var key []byte // the tenant's: what is passed is the client's account at the upstream, never the one here
+	if pass {
+		key = credential(h)
+	}
 	for name, value := range h.All() {
 		n := string(name)
 		if n == "Content-Type" && !bytes.Contains(value, []byte("json")) {
 			continue // the body is JSON, as we know: curl and others say something else
 		}
 		typed = typed || n == "Content-Type"
-		if never[n] || (credentials[n] && !pass) || named[n] {
+		if never[n] || (credentials[n] && (!pass || isKey(value, key))) || named[n] {
 			continue
 		}
 		dst = appendHeader(dst, n, value)
@@ -87,6 +95,10 @@ func (x *exchange) appendRequestHead(dst []byte, up *upstream, bodyLength int) [
 	return append(dst, "\r\n\r\n"...)
 }
 
+func isKey(value, key []byte) bool {
+	return len(key) > 0 && bytes.HasSuffix(bytes.TrimSpace(value), key)
+}
+
 func appendHeader(dst []byte, name string, value []byte) []byte {
 	dst = append(append(dst, name...), ": "...)
 	return append(append(dst, value...), "\r\n"...)
@@ -102,14 +114,16 @@ func queryOf(target []byte) []byte {
 // namedByConnection are the headers that Connection names as belonging to this
 // hop; nil in the ordinary case.
 func namedByConnection(h *fasthttp.RequestHeader) map[string]bool {
-	v := h.Peek("Connection")
-	if len(v) == 0 || bytes.EqualFold(v, []byte("keep-alive")) || bytes.EqualFold(v, []byte("close")) {
+	lines := h.PeekAll("Connection")
+	if len(lines) == 0 || len(lines) == 1 && (bytes.EqualFold(lines[0], []byte("keep-alive")) || bytes.EqualFold(lines[0], []byte("close"))) {
 		return nil
 	}
 	named := map[string]bool{}
-	for part := range strings.SplitSeq(string(v), ",") {
-		name := []byte(strings.TrimSpace(part))
-		named[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))] = true
+	for _, line := range lines {
+		for part := range strings.SplitSeq(string(line), ",") {
+			name := []byte(strings.TrimSpace(part))
+			named[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))] = true
+		}
 	}
 	return named
 }
@@ -137,7 +151,7 @@ func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.
 		dst.SetContentTypeBytes(ct)
 	}
 	for name, value := range src.All() {
-		if upstreamOnly[string(name)] || (!passAccount && accountHeader(name)) {
+		if upstreamOnly[string(name)] || bytes.HasPrefix(name, ourPrefix) || (!passAccount && accountHeader(name)) {
 			continue
 		}
 		dst.AddBytesKV(name, value)
