@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"tracegate/bench/fakeengine"
 	"tracegate/trace"
 )
@@ -182,28 +184,28 @@ func TestBodyLeavesMemoryWhenTheAnswerBegins(t *testing.T) {
 	r.await("given back", func() bool { return r.gateway.BodyBytes() == 0 })
 }
 
-// TestBodyBudgetAfterAQuietDeath: a client that dies between two chunks is not
-// told of by the server; its reservation ends by itself, and is never taken
-// for that of another request.
-func TestBodyBudgetAfterAQuietDeath(t *testing.T) {
+// TestBodyBudgetAfterADeathBetweenChunks: what the dead request reserved is
+// given back, and never taken for that of the next one on its memory.
+func TestBodyBudgetAfterADeathBetweenChunks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, quickly(setup{memory: true, config: smallLimits}))
 		for range 8 { // the server's pool hands its memory on, mostly
 			c := r.dial()
 			_ = must(io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"))
 			synctest.Wait()
+			equal(t, "body bytes while it comes", r.gateway.BodyBytes(), 64<<10)
 			_ = c.Close()
 			synctest.Wait()
+			rec := r.record()
+			equal(t, "outcome", rec.Outcome, trace.ClientAbort)
+			equal(t, "tenant", rec.Tenant, "team")
+			equal(t, "body bytes afterwards", r.gateway.BodyBytes(), 0)
 			a := r.ask("GET", "/livez")
 			equal(t, "answer to a probe", string(a.body), "ok\n")
 			a = r.ask("GET", "/v1/models")
 			equal(t, "status without a key", a.StatusCode, 401)
 			equal(t, "requests counted", len(r.finished), 0)
 		}
-		<-time.After(2 * time.Hour)
-		a := r.post("/v1/chat/completions", padded(dialects[1], 50<<10))
-		equal(t, "status once the reservations have ended", a.StatusCode, 200)
-		equal(t, "body bytes", r.gateway.BodyBytes(), 0)
 	})
 }
 
@@ -230,4 +232,18 @@ func TestMaxStreams(t *testing.T) {
 	_ = open[0].Close()
 	r.await("one has ended", func() bool { return r.gateway.Streams() == 1 })
 	equal(t, "status when there is room", r.post(dialects[0].path, dialects[0].body(true, "hello")).StatusCode, 200)
+}
+
+// TestRefusedHeadsAreNotKeptForGood: of connections that died before the
+// server noticed that their body may not come in.
+func TestRefusedHeadsAreNotKeptForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBodyBudget(1000)
+		for range 100 {
+			b.reserve(new(fasthttp.RequestHeader), entry{}, 0, time.Minute)
+		}
+		<-time.After(5 * time.Minute)
+		b.reserve(new(fasthttp.RequestHeader), entry{}, 0, time.Minute)
+		equal(t, "kept", len(b.pending), 1)
+	})
 }
