@@ -63,14 +63,14 @@ const (
 
 // begin starts an attempt: a deployment, its place, its request, its limits.
 func (x *exchange) begin() *fault {
-	choice := x.model.Pick(x.dialectName())
+	choice, permit := x.model.Take(x.dialectName())
 	x.noteRoute(choice)
 	d := choice.Deployment
 	if d == nil {
 		return x.noDeployment(choice)
 	}
 	a := &x.at
-	*a = attempt{up: x.snap.upstreams[d], permit: d.Begin(), open: true}
+	*a = attempt{up: x.snap.upstreams[d], permit: permit, open: true}
 	x.attempts++
 	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
 	x.deployment = d.Name()

@@ -82,11 +82,20 @@ type Permit struct {
 	live *Live
 }
 
-// Begin takes a place.
-func (d *Deployment) Begin() Permit {
-	d.Live.inflight.Add(1)
+// begin takes a place; ok is false where max_inflight has been reached.
+func (d *Deployment) begin() (p Permit, ok bool) {
+	most := int64(d.Spec.MaxInflight)
+	for {
+		n := d.Live.inflight.Load()
+		if most > 0 && n >= most {
+			return Permit{}, false
+		}
+		if d.Live.inflight.CompareAndSwap(n, n+1) {
+			break
+		}
+	}
 	d.Live.requests.Add(1)
-	return Permit{live: d.Live}
+	return Permit{live: d.Live}, true
 }
 
 // End gives the place back and counts how the attempt ended; tokens are the

@@ -48,7 +48,7 @@ func model(t testing.TB, all *Table) *Model {
 // load takes n places at a deployment and keeps them.
 func load(d *Deployment, n int) {
 	for range n {
-		d.Begin()
+		place(d)
 	}
 }
 
@@ -57,4 +57,13 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
+}
+
+// place takes a place where there is one.
+func place(d *Deployment) Permit {
+	p, ok := d.begin()
+	if !ok {
+		panic("no place at " + d.Name())
+	}
+	return p
 }

@@ -11,7 +11,7 @@ import (
 
 func TestAPermitReturnedTwiceIsABug(t *testing.T) {
 	d := model(t, table(t, nil, "")).Deployments[0]
-	permit := d.Begin()
+	permit := place(d)
 	permit.End(OK, 1)
 	defer func() {
 		equal(t, "panic", fmt.Sprint(recover()), "BUG: a permit was returned twice")
@@ -24,7 +24,7 @@ func TestEveryResultIsCountedOnce(t *testing.T) {
 	all := table(t, nil, "")
 	d := model(t, all).Deployments[0]
 	for _, r := range []Result{OK, OK, Fault, Fault, Fault, Backpressure, NotTheirs, ClientAbort} {
-		permit := d.Begin()
+		permit := place(d)
 		permit.End(r, 10)
 	}
 	equal(t, "counts", all.State()[0].Deployments[0].Counts, Counts{OK: 2, Fault: 3, Backpressure: 1, ClientError: 1, ClientAbort: 1})
@@ -37,7 +37,7 @@ func TestPlacesAreCountedFromManyGoroutines(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 500 {
-				permit := m.Pick("chat").Deployment.Begin()
+				permit := place(m.Pick("chat").Deployment)
 				permit.End(OK, 1)
 			}
 		})

@@ -16,7 +16,7 @@ func picks(m *Model, n int, keep bool) string {
 			continue
 		}
 		names = append(names, c.Deployment.Name())
-		permit := c.Deployment.Begin()
+		permit := place(c.Deployment)
 		if !keep {
 			permit.End(OK, 1)
 		}
@@ -112,7 +112,7 @@ func TestAnEmptyChoiceSaysWhy(t *testing.T) {
 
 func TestAPlaceGivenBackIsFreeAgain(t *testing.T) {
 	m := model(t, table(t, nil, "max_inflight: 1"))
-	permit := m.Pick("chat").Deployment.Begin()
+	permit := place(m.Pick("chat").Deployment)
 	equal(t, "full", picks(m, 1, false), "-")
 	permit.End(OK, 5)
 	equal(t, "free", picks(m, 1, false), "d0")

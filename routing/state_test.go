@@ -85,7 +85,7 @@ func TestSharesAreOfTheModelsTraffic(t *testing.T) {
 	all := table(t, nil, "", "", "")
 	m := model(t, all)
 	for i, tokens := range []int64{30, 10, 10, 50} {
-		permit := m.Deployments[i%2].Begin()
+		permit := place(m.Deployments[i%2])
 		permit.End(OK, tokens)
 	}
 	s := all.State()[0].Deployments

@@ -188,3 +188,18 @@ func (c Choice) WhyNone() string {
 	}
 	return s
 }
+
+// Take picks a deployment and takes a place there. Between the two another
+// request may have taken the last one; then it picks again, and the full
+// deployment is excluded.
+func (m *Model) Take(dialect string) (Choice, Permit) {
+	for {
+		c := m.Pick(dialect)
+		if c.Deployment == nil {
+			return c, Permit{}
+		}
+		if p, ok := c.Deployment.begin(); ok {
+			return c, p
+		}
+	}
+}

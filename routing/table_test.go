@@ -48,8 +48,8 @@ func TestTheOrderIsTheFiles(t *testing.T) {
 func TestLiveStateIsCarriedOverByName(t *testing.T) {
 	before := parse(t, nil, twoModels)
 	m, _ := before.Model("b-model")
-	running := m.Deployments[0].Begin()
-	ended := m.Deployments[1].Begin()
+	running := place(m.Deployments[0])
+	ended := place(m.Deployments[1])
 	ended.End(Fault, 0)
 	m.Deployments[1].Live.Remember("cut", 0, "gone")
 
