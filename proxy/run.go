@@ -202,7 +202,7 @@ func (x *exchange) reportedFailure() *fault {
 	why := x.at.seen.Failure
 	kind, _ := fallback.Classify(fallback.Failure{Kind: fallback.ErrorEvent})
 	if why.Status != 0 {
-		kind, _ = fallback.Classify(fallback.Failure{Status: why.Status, JSON: true, Message: []byte(why.Message)})
+		kind, _ = fallback.Classify(fallback.Failure{Status: why.Status, JSON: true, Message: []byte(why.Code + " " + why.Type + " " + why.Message)})
 	}
 	return &fault{status: 502, kind: kind, outcome: trace.UpstreamError,
 		message: "deployment " + x.deployment + " answered 200 with an error: " + why.Message}

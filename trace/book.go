@@ -12,7 +12,9 @@
 package trace
 
 import (
+	"cmp"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,8 +96,8 @@ func (b *Book) live() []*Timeline {
 	return append([]*Timeline(nil), b.running...)
 }
 
-// Get returns the records with that id: ours, the client's, or one of the upstream ids. Running ones come first; there
-// are several when a client used its id more than once.
+// Get returns the records with that id: ours, the client's, or one of the upstream ids. There are several when a client
+// used its id more than once: running ones come first, and among them, as among the finished ones, the newest.
 func (b *Book) Get(id string) []*Record {
 	if id == "" {
 		return nil
@@ -119,6 +121,7 @@ func (b *Book) Get(id string) []*Record {
 			}
 		}
 	}
+	slices.SortFunc(out, func(a, b *Record) int { return cmp.Compare(b.serial, a.serial) })
 	return append(out, found...)
 }
 
