@@ -36,7 +36,7 @@ func TestStateHasThePublicFields(t *testing.T) {
 func TestStateIsThatOfTheMoment(t *testing.T) {
 	r := newRig(t, nil)
 	m, _ := r.table.Model("public")
-	permit := m.Deployments[1].Begin()
+	permit, _ := m.Deployments[1].Begin()
 	r.tenants.Tenants()[0].Begin()
 	r.draining.Store(true)
 	r.ready.Store(false)

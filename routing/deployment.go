@@ -82,8 +82,8 @@ type Permit struct {
 	live *Live
 }
 
-// begin takes a place; ok is false where max_inflight has been reached.
-func (d *Deployment) begin() (p Permit, ok bool) {
+// Begin takes a place; ok is false where max_inflight has been reached.
+func (d *Deployment) Begin() (p Permit, ok bool) {
 	most := int64(d.Spec.MaxInflight)
 	for {
 		n := d.Live.inflight.Load()

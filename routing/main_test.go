@@ -61,7 +61,7 @@ func equal[T comparable](t testing.TB, what string, got, want T) {
 
 // place takes a place where there is one.
 func place(d *Deployment) Permit {
-	p, ok := d.begin()
+	p, ok := d.Begin()
 	if !ok {
 		panic("no place at " + d.Name())
 	}

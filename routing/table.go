@@ -198,7 +198,7 @@ func (m *Model) Take(dialect string) (Choice, Permit) {
 		if c.Deployment == nil {
 			return c, Permit{}
 		}
-		if p, ok := c.Deployment.begin(); ok {
+		if p, ok := c.Deployment.Begin(); ok {
 			return c, p
 		}
 	}
