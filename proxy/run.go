@@ -61,7 +61,7 @@ func (x *exchange) advance() error {
 		x.drainable.Store(a.up.spec.DrainOnClientAbort > 0)
 		a.step = stepSend
 	case stepSend:
-		if err := a.call.WriteRendered(until, a.request, a.body); err != nil {
+		if err := a.call.Write(until, a.request, a.body); err != nil {
 			return err
 		}
 		a.step = stepHead

@@ -104,7 +104,7 @@ func (u *upstream) ask(call *h1.Call, until time.Time, head, body []byte, answer
 	if err := call.Connect(until); err != nil {
 		return err
 	}
-	if err := call.WriteRendered(until, head, body); err != nil {
+	if err := call.Write(until, head, body); err != nil {
 		return err
 	}
 	if err := call.ReadHead(until, answer); err != nil {

@@ -238,7 +238,7 @@ func patiently(c *Call, body string) (string, error) {
 	req.SetRequestURI("/")
 	steps := []func() error{
 		func() error { return c.Connect(soon()) },
-		func() error { return c.Write(soon(), &req, []byte(body)) },
+		func() error { return c.Write(soon(), render(&req, []byte(body)), []byte(body)) },
 		func() error { return c.ReadHead(soon(), new(fasthttp.ResponseHeader)) },
 	}
 	for _, step := range steps {

@@ -42,7 +42,7 @@ func hear(t *testing.T, answer []byte, step int) (o outcome) {
 	defer p.Close()
 	c := p.NewCall()
 	must(t, c.Connect(time.Time{}))
-	must(t, c.WriteRendered(time.Time{}, []byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), nil))
+	must(t, c.Write(time.Time{}, []byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"), nil))
 	h := new(fasthttp.ResponseHeader)
 	if err = c.ReadHead(time.Time{}, h); err == nil {
 		o.status = h.StatusCode()

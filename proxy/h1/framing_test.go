@@ -3,6 +3,7 @@ package h1
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -106,7 +107,7 @@ func TestHeadRequestHasNoBody(t *testing.T) {
 	var req fasthttp.RequestHeader
 	req.SetMethod("HEAD")
 	req.SetRequestURI("/")
-	must(t, call.Write(soon(), &req, nil))
+	must(t, call.Write(soon(), render(&req, nil), nil))
 	must(t, call.ReadHead(soon(), new(fasthttp.ResponseHeader)))
 	_, err := call.Next(soon())
 	equal(t, "body", err, io.EOF)
@@ -149,58 +150,23 @@ func TestOneReadIsOneSlice(t *testing.T) {
 	equal(t, "first slice", string(b), strings.Repeat("data: x\n\n", 100))
 }
 
-// What goes out is one head with one framing field, and the body unchanged.
+// What goes out is the head and the body, unchanged, in one piece.
 func TestRequestBytes(t *testing.T) {
-	for _, c := range []struct {
-		name, method, body, want string
-		prepare                  func(*fasthttp.RequestHeader)
-	}{
-		{name: "post", method: "POST", body: `{"a":1}`, want: "POST /p?q=1 HTTP/1.1\r\nHost: up.example\r\nContent-Type: application/json\r\nContent-Length: 7\r\nX-Two: a\r\nX-Two: b\r\n\r\n{\"a\":1}",
-			prepare: func(h *fasthttp.RequestHeader) { h.Add("X-Two", "a"); h.Add("X-Two", "b") }},
-		{name: "empty post", method: "POST", want: "POST /p?q=1 HTTP/1.1\r\nHost: up.example\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n"},
-		{name: "get", method: "GET", want: "GET /p?q=1 HTTP/1.1\r\nHost: up.example\r\nContent-Type: application/json\r\n\r\n",
-			prepare: func(h *fasthttp.RequestHeader) { h.SetContentLength(5) }},
-		{name: "own host, foreign framing", method: "POST", body: "x", want: "POST /p?q=1 HTTP/1.1\r\nHost: own.example\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\nx",
-			prepare: func(h *fasthttp.RequestHeader) {
-				h.SetHost("own.example")
-				h.SetContentLength(-1)
-			}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := make(chan string, 1)
-			up := serve(t, func(conn net.Conn, r *bufio.Reader) {
-				b := make([]byte, len(c.want))
-				n, _ := io.ReadFull(r, b)
-				got <- string(b[:n])
-				_, _ = io.WriteString(conn, ok)
-			})
-			p := newPool(t, Target{Addr: up.addr, Host: "up.example"})
-			call := p.NewCall()
-			defer call.Discard()
-			must(t, call.Connect(soon()))
-			var req fasthttp.RequestHeader
-			req.SetMethod(c.method)
-			req.SetRequestURI("/p?q=1")
-			req.SetContentType("application/json")
-			if c.prepare != nil {
-				c.prepare(&req)
-			}
-			must(t, call.Write(soon(), &req, []byte(c.body)))
-			equal(t, "bytes", <-got, c.want)
+	for _, body := range []string{"", `{"a":1}`, strings.Repeat("x", 300_000)} {
+		head := fmt.Sprintf("POST /p?q=1 HTTP/1.1\r\nHost: up.example\r\nX-Two: a\r\nX-Two: b\r\nContent-Length: %d\r\n\r\n", len(body))
+		got := make(chan string, 1)
+		up := serve(t, func(conn net.Conn, r *bufio.Reader) {
+			b := make([]byte, len(head)+len(body))
+			n, _ := io.ReadFull(r, b)
+			got <- string(b[:n])
+			_, _ = io.WriteString(conn, ok)
 		})
+		call := newPool(t, Target{Addr: up.addr}).NewCall()
+		must(t, call.Connect(soon()))
+		must(t, call.Write(soon(), []byte(head), []byte(body)))
+		equal(t, "bytes", <-got == head+body, true)
+		call.Discard()
 	}
-}
-
-func TestTargetWithControlBytesIsRefused(t *testing.T) {
-	up := serve(t, each(ok))
-	p := newPool(t, Target{Addr: up.addr})
-	call := p.NewCall()
-	defer call.Finish()
-	must(t, call.Connect(soon()))
-	var req fasthttp.RequestHeader
-	req.SetMethod("POST")
-	req.SetRequestURI("/a HTTP/1.1\r\nX: y")
-	wantKind(t, call.Write(soon(), &req, nil), KindProtocol)
 }
 
 // A head that the caller rendered goes out as it is, and is sent again like any other.
@@ -211,7 +177,7 @@ func TestRenderedHead(t *testing.T) {
 		c := p.NewCall()
 		must(t, c.Connect(soon()))
 		head := []byte("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n")
-		must(t, c.WriteRendered(soon(), head, []byte("{}")))
+		must(t, c.Write(soon(), head, []byte("{}")))
 		clear(head) // it was copied
 		must(t, c.ReadHead(soon(), new(fasthttp.ResponseHeader)))
 		body, err := rest(c)
@@ -227,7 +193,7 @@ func TestRenderedHeadRequestHasNoBody(t *testing.T) {
 	c := newPool(t, Target{Addr: up.addr}).NewCall()
 	defer c.Finish()
 	must(t, c.Connect(soon()))
-	must(t, c.WriteRendered(soon(), []byte("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"), nil))
+	must(t, c.Write(soon(), []byte("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n"), nil))
 	must(t, c.ReadHead(soon(), new(fasthttp.ResponseHeader)))
 	_, err := c.Next(soon())
 	equal(t, "body", err, io.EOF)

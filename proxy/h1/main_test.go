@@ -132,7 +132,7 @@ func post(c *Call, body string) (h *fasthttp.ResponseHeader, err error) {
 	var req fasthttp.RequestHeader
 	req.SetMethod("POST")
 	req.SetRequestURI("/v1/chat/completions")
-	if err = c.Write(soon(), &req, []byte(body)); err != nil {
+	if err = c.Write(soon(), render(&req, []byte(body)), []byte(body)); err != nil {
 		return h, err
 	}
 	return h, c.ReadHead(soon(), h)
@@ -186,4 +186,15 @@ func wantKind(t testing.TB, err error, kind string) *Error {
 		t.Fatalf("error: got %v, want kind %s", err, kind)
 	}
 	return e
+}
+
+// render is a head as the proxy writes it.
+func render(req *fasthttp.RequestHeader, body []byte) []byte {
+	if len(req.Host()) == 0 {
+		req.SetHost("upstream.test")
+	}
+	if len(body) > 0 || !req.IsGet() && !req.IsHead() {
+		req.SetContentLength(len(body))
+	}
+	return req.AppendBytes(nil)
 }

@@ -131,10 +131,10 @@ func TestWritePauses(t *testing.T) {
 		body := strings.Repeat("0123456789", 10_000)
 		began := time.Now()
 		for i := 1; i <= 2; i++ {
-			equal(t, "write", c.Write(began.Add(time.Duration(i)*time.Second), &req, []byte(body)), ErrPaused)
+			equal(t, "write", c.Write(began.Add(time.Duration(i)*time.Second), render(&req, []byte(body)), []byte(body)), ErrPaused)
 			clock(t, began, time.Duration(i)*time.Second)
 		}
-		must(t, c.Write(began.Add(time.Minute), &req, []byte(body)))
+		must(t, c.Write(began.Add(time.Minute), render(&req, []byte(body)), []byte(body)))
 		clock(t, began, 3*time.Second)
 		equal(t, "body", <-got, body)
 		must(t, c.ReadHead(time.Time{}, new(fasthttp.ResponseHeader)))
@@ -158,7 +158,7 @@ func TestHeadAndBodyPause(t *testing.T) {
 		var req fasthttp.RequestHeader
 		req.SetMethod("POST")
 		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, &req, nil))
+		must(t, c.Write(time.Time{}, render(&req, nil), nil))
 		began := time.Now()
 		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 		h := new(fasthttp.ResponseHeader)
@@ -209,7 +209,7 @@ func TestRedialPauses(t *testing.T) {
 		var req fasthttp.RequestHeader
 		req.SetMethod("POST")
 		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, &req, []byte("2")))
+		must(t, c.Write(time.Time{}, render(&req, []byte("2")), []byte("2")))
 		began := time.Now()
 		h := new(fasthttp.ResponseHeader)
 		equal(t, "head", c.ReadHead(began.Add(time.Second), h), ErrPaused)
@@ -243,7 +243,7 @@ func TestNoRedialForSilence(t *testing.T) {
 		var req fasthttp.RequestHeader
 		req.SetMethod("POST")
 		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, &req, []byte("2")))
+		must(t, c.Write(time.Time{}, render(&req, []byte("2")), []byte("2")))
 		began := time.Now()
 		equal(t, "head", c.ReadHead(began.Add(time.Hour), new(fasthttp.ResponseHeader)), ErrPaused)
 		clock(t, began, time.Hour)
@@ -275,7 +275,7 @@ func TestNoDeadlineIsLeftBehind(t *testing.T) {
 			var req fasthttp.RequestHeader
 			req.SetMethod("POST")
 			req.SetRequestURI("/")
-			must(t, c.Write(until, &req, nil))
+			must(t, c.Write(until, render(&req, nil), nil))
 			must(t, c.ReadHead(until, new(fasthttp.ResponseHeader)))
 			_, err := c.Next(until)
 			must(t, err)
@@ -319,7 +319,7 @@ func TestWake(t *testing.T) {
 		}
 		woken(func() error { return c.Connect(time.Time{}) })
 		must(t, c.Connect(time.Time{}))
-		must(t, c.Write(time.Time{}, &req, nil))
+		must(t, c.Write(time.Time{}, render(&req, nil), nil))
 		woken(func() error { return c.ReadHead(began.Add(time.Hour), h) })
 		must(t, c.ReadHead(began.Add(time.Hour), h))
 		woken(func() error { _, err := c.Next(began.Add(time.Hour)); return err })

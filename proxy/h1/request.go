@@ -1,12 +1,10 @@
 package h1
 
 import (
-	"errors"
+	"bytes"
 	"net"
 	"sync"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // tlsPiece is how much is given to TLS at a time: one record, so that at most
@@ -46,46 +44,24 @@ func (o *outbox) drop() {
 	o.head, o.body, o.rest, o.parts = nil, nil, nil, [2][]byte{}
 }
 
-// Write sends the head and the body. It sets the one framing field,
-// Content-Length, and the Host field if there is none, in req. body must stay
-// as it is until ReadHead has returned nil, since it may be sent twice. If the
-// upstream closes while the request is sent, Write returns nil: an answer (413,
-// say) may be there, and ReadHead will tell.
-func (c *Call) Write(until time.Time, req *fasthttp.RequestHeader, body []byte) error {
+// Write sends a rendered head, from its request line to the empty line, with the
+// one framing field and the Host in it, and the body. The head is copied; body
+// must stay as it is until ReadHead has returned nil, since it may be sent
+// twice. If the upstream closes while the request is sent, Write returns nil: an
+// answer (413, say) may be there, and ReadHead will tell.
+func (c *Call) Write(until time.Time, head, body []byte) error {
 	if c.fault != nil {
 		return c.fault
 	}
-	if !c.out.began {
-		if err := c.compose(req, body); err != nil {
-			return c.keep(err)
-		}
+	if o := &c.out; !o.began {
+		o.began = true
+		c.head.noBody = bytes.HasPrefix(head, []byte("HEAD "))
+		o.head = headBytes.Get().(*[]byte)
+		*o.head = append((*o.head)[:0], head...)
+		o.body = body
+		o.rewind()
 	}
 	return c.keep(c.send(until))
-}
-
-func (c *Call) compose(req *fasthttp.RequestHeader, body []byte) error {
-	for _, b := range req.RequestURI() {
-		if b <= ' ' || b == 0x7f {
-			return c.failure(KindProtocol, "write the request to upstream", errors.New("a space or control byte is in its target"))
-		}
-	}
-	req.Del(fasthttp.HeaderTransferEncoding)
-	if len(body) == 0 && (req.IsGet() || req.IsHead()) {
-		req.Del(fasthttp.HeaderContentLength)
-	} else {
-		req.SetContentLength(len(body))
-	}
-	if len(req.Host()) == 0 {
-		req.SetHost(c.pool.target.Host)
-	}
-	c.head.noBody = req.IsHead()
-	o := &c.out
-	o.began = true
-	o.head = headBytes.Get().(*[]byte)
-	*o.head = req.AppendBytes((*o.head)[:0])
-	o.body = body
-	o.rewind()
-	return nil
 }
 
 // send writes what is left of the request.

@@ -135,7 +135,7 @@ func TestTLSWritePauses(t *testing.T) {
 		body := strings.Repeat("0123456789", 10_000)
 		pauses := 0
 		for {
-			err := c.Write(time.Now().Add(700*time.Millisecond), &req, []byte(body))
+			err := c.Write(time.Now().Add(700*time.Millisecond), render(&req, []byte(body)), []byte(body))
 			if err == nil {
 				break
 			}
