@@ -182,12 +182,12 @@ func TestCallAllocations(t *testing.T) {
 	req.SetRequestURI("/v1/chat/completions")
 	h := new(fasthttp.ResponseHeader)
 	body := []byte("{}")
-	head := render(&req, body)
+	rendered := render(&req, body)
 	call := func() {
 		until := soon()
 		c := p.NewCall()
 		must(t, c.Connect(until))
-		must(t, c.Write(until, head, body))
+		must(t, c.Write(until, rendered, body))
 		must(t, c.ReadHead(until, h))
 		for {
 			if _, err := c.Next(until); err == io.EOF {
