@@ -92,7 +92,7 @@ func TestTotalLimit(t *testing.T) {
 				}
 				synctest.Wait()
 				equal(t, "running at the engine", r.engine.Running(), 0)
-					})
+			})
 		})
 	}
 }
