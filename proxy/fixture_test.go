@@ -108,7 +108,7 @@ func newRig(t testing.TB, s setup) *rig {
 
 func (r *rig) listenInMemory() (dialer, net.Listener, string) {
 	engine, client := fasthttputil.NewInmemoryListener(), fasthttputil.NewInmemoryListener()
-	go func() { _ = r.engine.Serve(engine) }() // until the engine is closed
+	go func() { _ = r.engine.Serve(socketTimeouts{engine}) }() // until the engine is closed
 	r.dialer = client.Dial
 	dial := func(context.Context, string) (net.Conn, error) { return engine.Dial() }
 	return dial, client, "http://engine.test:80"

@@ -28,7 +28,7 @@ type refusalCase struct {
 	body    func(good string) string // nil = a good one
 	stream  bool
 	only    string // the dialects in which it exists; "" = all
-	relayed bool // the upstream's own words: no id of ours in them
+	relayed bool   // the upstream's own words: no id of ours in them
 	status  int
 	outcome trace.Outcome
 	kind    string // of the timeline's error
