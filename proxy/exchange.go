@@ -45,6 +45,7 @@ type exchange struct {
 	deployment string // of the latest attempt
 	at         attempt
 	begun      bool // bytes of an answer have been sent
+	sent       int  // the status that the answer began with; 0 = it did not begin
 	over       bool // finish has run
 
 	state     atomic.Int32            // active, ended, aborting

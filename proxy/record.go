@@ -21,6 +21,9 @@ func (x *exchange) record(f *fault) {
 		r.Status = x.statusSent(f)
 		if f != nil {
 			r.Limit = f.limit
+			if f.kind == fallback.OperatorAbort || f.kind == fallback.GatewayDrained {
+				r.Side = trace.SideGateway
+			}
 		}
 		if x.conn != nil {
 			r.WriteStall = x.conn.Blocked()
@@ -51,10 +54,8 @@ func (x *exchange) statusSent(f *fault) int {
 	switch {
 	case f != nil && f.kind == fallback.ClientGone:
 		return 499
-	case x.begun && x.at.answer == answerNone:
-		return 200 // by a keep-alive
 	case x.begun:
-		return x.at.status
+		return x.sent // a keep-alive may have begun it, whatever came later
 	case f != nil:
 		return f.status
 	default:

@@ -41,6 +41,7 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 			length = n
 		}
 	}
+	x.sent = r.StatusCode()
 	if x.gw.mode.Load() == refusing {
 		r.SetConnectionClose()
 	}
