@@ -74,12 +74,16 @@ func (x *exchange) aborted() trace.AbortReason {
 
 // abortFault is what an abort means for the request.
 func (x *exchange) abortFault() *fault {
+	outcome := trace.UpstreamError
+	if !x.timeline.LastToken().IsZero() {
+		outcome = trace.StreamInterrupted
+	}
 	switch x.aborted() {
 	case trace.AbortOperator:
-		return &fault{status: 503, kind: fallback.OperatorAbort, outcome: trace.UpstreamError, noRetry: true,
+		return &fault{status: 503, kind: fallback.OperatorAbort, outcome: outcome, noRetry: true,
 			message: "the request was ended by an operator"}
 	case trace.AbortDrain:
-		return &fault{status: 503, kind: fallback.GatewayDrained, outcome: trace.UpstreamError, retryAfter: saturatedRetry, hangUp: true,
+		return &fault{status: 503, kind: fallback.GatewayDrained, outcome: outcome, retryAfter: saturatedRetry, hangUp: true,
 			message: "the gateway shut down before the answer was complete: drain.timeout"}
 	default:
 		return clientGone()
