@@ -15,7 +15,6 @@ import (
 	"cmp"
 	"crypto/rand"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -196,18 +195,4 @@ func newID(at time.Time) string {
 		_ = id.SetEntropy(tail[:])
 	}
 	return id.String()
-}
-
-// attemptOf splits an id that we sent upstream, "<id>-a<attempt>", and returns our id in it.
-func attemptOf(id string) (ours string, ok bool) {
-	i := strings.LastIndex(id, "-a")
-	if i <= 0 || i+2 == len(id) {
-		return "", false
-	}
-	for _, c := range id[i+2:] {
-		if c < '0' || c > '9' {
-			return "", false
-		}
-	}
-	return id[:i], true
 }
