@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -157,9 +158,19 @@ func (g *Gateway) Server() *fasthttp.Server {
 // every broken connection.
 type serverLog struct{ log *slog.Logger }
 
-// Printf implements fasthttp.Logger.
+const headProblem = "error when reading request headers"
+
+// Printf implements fasthttp.Logger. What is wrong with a head is left out: the
+// server quotes the line, which may hold a key.
 func (l serverLog) Printf(format string, args ...any) {
-	l.log.Debug("http server", "message", fmt.Sprintf(format, args...))
+	if !l.log.Enabled(context.Background(), slog.LevelDebug) {
+		return
+	}
+	message := fmt.Sprintf(format, args...)
+	if before, _, found := strings.Cut(message, headProblem); found {
+		message = before + headProblem
+	}
+	l.log.Debug("http server", "message", message)
 }
 
 // Close ends what the gateway still does in the background and closes idle
