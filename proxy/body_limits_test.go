@@ -107,7 +107,7 @@ func TestBodyBudgetRefusesBeforeTheUpload(t *testing.T) {
 // TestBodyBudgetIsGivenBack: whatever becomes of the request. The largest body
 // fits once more after each.
 func TestBodyBudgetIsGivenBack(t *testing.T) {
-	r := newRig(t, setup{engine: fakeengine.Options{StepBase: time.Millisecond, StepPerSeq: 1}, config: smallLimits, model: secondModel, tenant: "    models: [public]"})
+	r := newRig(t, quickly(setup{config: smallLimits, model: secondModel, tenant: "    models: [public]"}))
 	big := padded(dialects[1], 50<<10)
 	reset := func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }
 	for _, p := range []struct {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"tracegate/bench/fakeengine"
 	"tracegate/trace"
 )
 
@@ -31,7 +30,7 @@ var moreTenants = fmt.Sprintf(`    models: [public]
 
 // quickly is the engine of tests in which answers do not matter.
 func quickly(s setup) setup {
-	s.engine.StepBase, s.engine.StepPerSeq = quick.engine.StepBase, quick.engine.StepPerSeq
+	s.engine.StepBase, s.engine.StepPerSeq, s.engine.PrefillRate = quick.engine.StepBase, quick.engine.StepPerSeq, quick.engine.PrefillRate
 	return s
 }
 
@@ -233,7 +232,7 @@ func TestWebSocket(t *testing.T) {
 
 // TestExpect: what would be refused is refused before the body is asked for.
 func TestExpect(t *testing.T) {
-	r := newRig(t, setup{engine: fakeengine.Options{StepBase: 1, StepPerSeq: 1, KeepBodies: true}, config: "limits: {max_body: 64KiB}"})
+	r := newRig(t, quickly(setup{config: "limits: {max_body: 64KiB}"}))
 	for _, c := range []struct {
 		name, path, key, framing string
 		status                   int

@@ -94,7 +94,7 @@ func newRig(t testing.TB, s setup) *rig {
 	}
 	cfg := parse(t, s)
 	r.book = trace.NewBook(20000, func(rec *trace.Record) { r.finished <- rec })
-	logger := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	logger := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	r.gateway = must(newGateway(cfg, r.book, logger, dial))
 	r.watcher = must(hangup.NewWatcher())
 	r.server = r.gateway.Server()

@@ -251,7 +251,7 @@ func TestManySmallHeaders(t *testing.T) {
 }
 
 // quick is an engine that spends no time on its answers.
-var quick = setup{engine: fakeengine.Options{StepBase: time.Microsecond, StepPerSeq: time.Microsecond}}
+var quick = setup{engine: fakeengine.Options{StepBase: time.Microsecond, StepPerSeq: time.Microsecond, PrefillRate: 1e9}}
 
 // TestPipelinedRequestsAreServedInTurn: what follows a good request is the
 // next one, also while the first is being answered.

@@ -88,7 +88,6 @@ func canaries(n string) []string {
 // TestNoKeyLeaves: not upstream, not into the log, an error body or a timeline.
 func TestNoKeyLeaves(t *testing.T) {
 	r := newRig(t, quickly(setup{tenant: moreTenants}))
-	r.server.Logger = serverLog{r.gateway.log}
 	secrets := []string{"canary", testKey, otherKey, expiredKey, wrongKey, upstreamKey}
 	silent := func(what, text string) {
 		t.Helper()
@@ -118,10 +117,11 @@ func TestNoKeyLeaves(t *testing.T) {
 			silent("the timeline of the refusal", string(must(json.Marshal(r.record()))))
 		}
 		c := r.dial()
-		_ = must(io.WriteString(c, "POST "+d.path+query+" HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nbroken head canary\r\n\r\n"))
+		_ = must(io.WriteString(c, "POST "+d.path+query+" HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nAuthorization : Bearer canary\r\nbroken head canary\r\n\r\n"))
 		a := read(t, c)
 		silent("the answer to a broken head", string(a.body)+headerText(a.Header))
 	}
+	contains(t, "the log", r.log.String(), "http server") // it has the server's own complaints, too
 	silent("the log", r.log.String())
 	secrets = []string{"canary", testKey, otherKey, expiredKey, wrongKey}
 	for _, l := range r.engine.Requests() {

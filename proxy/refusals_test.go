@@ -119,6 +119,7 @@ var refusalCases = []refusalCase{
 func TestRefusals(t *testing.T) {
 	for _, c := range refusalCases {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // most of its time is the end of its server
 			s := quickly(c.setup)
 			s.config += "\nretry: {max_attempts: 1}"
 			r := newRig(t, s)

@@ -57,7 +57,7 @@ var traceparentPattern = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a
 
 func TestTraceparent(t *testing.T) {
 	const id, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
-	for _, c := range []struct {
+	cases := []struct {
 		name, header string
 		valid        bool
 	}{
@@ -69,13 +69,14 @@ func TestTraceparent(t *testing.T) {
 		{"no parent", "00-" + id + "-" + strings.Repeat("0", 16) + "-01", false},
 		{"other version", "01-" + id + "-" + parent + "-01", false},
 		{"too long", "00-" + id + "-" + parent + "-01-x", false},
-	} {
-		for _, trusted := range []bool{true, false} {
-			s := quickly(setup{})
-			if trusted {
-				s.tenant = "    trust_request_id: true"
-			}
-			r := newRig(t, s)
+	}
+	for _, trusted := range []bool{true, false} {
+		s := quickly(setup{})
+		if trusted {
+			s.tenant = "    trust_request_id: true"
+		}
+		r := newRig(t, s)
+		for _, c := range cases {
 			l, _, _ := r.sentUp(t, dialects[1], dialects[1].path, "traceparent: "+c.header, "tracestate: vendor=1")
 			got := l.Header.Get("Traceparent")
 			if !traceparentPattern.MatchString(got) {
