@@ -12,6 +12,7 @@ func TestKeysAreFoundByTheirDigest(t *testing.T) {
   - name: search
     keys: [{sha256: %s, id: k1}, {sha256: %s}]
     max_tokens: 4096
+    max_prompt_tokens: 200000
     trust_request_id: true
   - name: batch
     keys: [{sha256: %s, id: k3}]
@@ -44,11 +45,13 @@ func TestKeysAreFoundByTheirDigest(t *testing.T) {
 	}
 	search, _ := all.Lookup([]byte("sk-1"), noon)
 	equal(t, "cap on generation", search.Tenant.MaxTokens, 4096)
+	equal(t, "cap on prompts", search.Tenant.MaxPromptTokens, 200000)
 	equal(t, "may choose ids", search.Tenant.TrustRequestID, true)
 	second, _ := all.Lookup([]byte("sk-2"), noon)
 	equal(t, "one tenant for both keys", second.Tenant, search.Tenant)
 	batch, _ := all.Lookup([]byte("sk-3"), noon)
 	equal(t, "no cap", batch.Tenant.MaxTokens, 0)
+	equal(t, "no cap on prompts", batch.Tenant.MaxPromptTokens, 0)
 	equal(t, "may not choose ids", batch.Tenant.TrustRequestID, false)
 }
 

@@ -21,9 +21,10 @@ import (
 
 // Tenant is who pays: its name and what it may use.
 type Tenant struct {
-	Name           string
-	MaxTokens      int64 // cap on generation; 0 = none
-	TrustRequestID bool  // may choose request ids and continue traces
+	Name            string
+	MaxTokens       int64 // cap on generation; 0 = none
+	MaxPromptTokens int   // longest estimated prompt; 0 = no cap
+	TrustRequestID  bool  // may choose request ids and continue traces
 
 	models   map[string]bool // public model names; nil = all
 	inflight atomic.Int64
@@ -88,7 +89,7 @@ func NewTenants(cfg *configs.Config) *Tenants {
 
 // newTenant resolves the list of models, which may name aliases, to public names.
 func newTenant(cfg *configs.Config, name string, g *configs.Grants) *Tenant {
-	t := &Tenant{Name: name, MaxTokens: g.MaxTokens, TrustRequestID: g.TrustRequestID}
+	t := &Tenant{Name: name, MaxTokens: g.MaxTokens, MaxPromptTokens: g.MaxPromptTokens, TrustRequestID: g.TrustRequestID}
 	if g.Models == nil {
 		return t
 	}
