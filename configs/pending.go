@@ -25,20 +25,66 @@ var pendingKeys = []pendingKey{
 	{"models[].context_fallbacks", nil, "no other model is tried"},
 	{"models[].long_context", nil, "the prompt stays with its model"},
 	{"models[].canary", nil, "no verdict is given"},
+	{"models[].slo", nil, "no promise is judged"},
 	{"models[].queue.max_waiting", nil, "nobody waits"},
 	{"models[].queue.max_wait", nil, "nobody waits"},
+	{"models[].deployments[].max_num_seqs", nil, "nothing is judged by it"},
+	{"models[].deployments[].engine_topology", []string{"plain"}, "nothing is judged by it"},
+	{"models[].deployments[].replicas", nil, "nothing is judged by it"},
+	{"models[].deployments[].max_prompt_tokens", nil, "a prompt of any length is sent there"},
+	{"models[].deployments[].price", nil, "no cost is counted"},
 	{"models[].deployments[].probe", nil, "no probe is sent"},
+	{"models[].deployments[].model_in_response", []string{"upstream"}, "answers keep the upstream's name"},
+	{"models[].deployments[].metrics_url", []string{"off"}, "no engine metrics are read"},
 	{"models[].deployments[].gpus", nil, "no GPU signals are read"},
 	{"models[].deployments[].system_messages", []string{"inline"}, "they stay inline"},
 	{"models[].deployments[].strip_workspace_metadata", nil, "nothing is removed"},
 	{"models[].deployments[].strip_billing_block", nil, "nothing is removed"},
+	{"models[].deployments[].retry", nil, "no further attempt is made"},
+	{"models[].deployments[].cooldown", nil, "a failing deployment is not left alone"},
+	{"retry", nil, "no further attempt is made"},
+	{"cooldown", nil, "a failing deployment is not left alone"},
 	{"tenants[].limits", nil, "nothing is limited"},
+	{"tenants[].priority", nil, "nobody waits"},
+	{"tenants[].weight", []string{"1"}, "nobody waits"},
 	{"anonymous.limits", nil, "nothing is limited"},
+	{"anonymous.priority", nil, "nobody waits"},
+	{"anonymous.weight", []string{"1"}, "nobody waits"},
 	{"redis", nil, "each replica is on its own"},
 	{"timelines.store", []string{"memory"}, "timelines are kept in memory"},
+	{"timelines.dir", nil, "timelines are kept in memory"},
+	{"timelines.max_age", nil, "timelines are kept in memory, the newest of them"},
+	{"timelines.max_size", nil, "timelines are kept in memory, the newest of them"},
+	{"timelines.sample", nil, "timelines are kept in memory, all alike"},
+	{"timelines.redis_ttl", nil, "each replica finds its own"},
+	{"timelines.victorialogs", nil, "timelines are kept in memory"},
 	{"capture", []string{"none"}, "nothing is captured"},
 	{"telemetry.otlp", nil, "no spans are sent"},
-	{"diagnose.webhook", nil, "nothing is sent"},
+	{"telemetry.metrics.histograms", []string{"classic"}, "histograms are classic"},
+	{"telemetry.metrics.legacy_ms", nil, "nothing is added"},
+	{"diagnose", nil, "no findings are looked for"},
+}
+
+// pendingRow is the row that covers a key: its own, or that of a block around it.
+func pendingRow(key string) *pendingKey {
+	for i := range pendingKeys {
+		row := pendingKeys[i].path
+		if key == row || strings.HasPrefix(key, row+".") || strings.HasPrefix(key, row+"[]") {
+			return &pendingKeys[i]
+		}
+	}
+	return nil
+}
+
+// inDocs is what the documentation of a key says about it.
+func (row *pendingKey) inDocs() string {
+	if row == nil {
+		return ""
+	}
+	if row.active != nil {
+		return "In this version only " + strings.Join(row.active, ", ") + " is active; otherwise " + row.instead
+	}
+	return "Not active in this version: " + row.instead
 }
 
 // Pending warns about every key that was written and does nothing in this version.
@@ -67,7 +113,7 @@ func Pending(cfg *Config) []Problem {
 // asks reports whether the value at the path wants the feature.
 func (row pendingKey) asks(cfg *Config, path string) bool {
 	v, ok := valueAt(reflect.ValueOf(cfg).Elem(), path)
-	if !ok || asksNothing(v) {
+	if !ok || asksNothing(v) || v.Kind() == reflect.Struct && !cfg.writtenBelow(path) {
 		return false
 	}
 	for _, value := range row.active {
@@ -76,6 +122,17 @@ func (row pendingKey) asks(cfg *Config, path string) bool {
 		}
 	}
 	return true
+}
+
+// writtenBelow reports whether any key of the block was written; one that has only
+// defaults asks for nothing.
+func (c *Config) writtenBelow(path string) bool {
+	for at := range c.written {
+		if strings.HasPrefix(at, path+".") {
+			return true
+		}
+	}
+	return false
 }
 
 func asksNothing(v reflect.Value) bool {

@@ -54,3 +54,88 @@ func TestPendingIsSilentAboutDefaults(t *testing.T) {
 		t.Errorf("keys that ask for nothing warn: %v", p)
 	}
 }
+
+// activeKeys do what their documentation says. A new key goes in here once there is
+// code for it, until then into pendingKeys.
+const activeKeys = `
+listen
+admin.listen admin.keys[].name admin.keys[].sha256 admin.keys[].role
+admin.tls.cert admin.tls.key admin.tls.client_ca
+tls.cert tls.key tls.client_ca
+models[].name models[].aliases models[].max_tokens
+models[].deployments[].name models[].deployments[].base_url models[].deployments[].engine
+models[].deployments[].model models[].deployments[].api_key models[].deployments[].auth
+models[].deployments[].dialects models[].deployments[].weight models[].deployments[].track
+models[].deployments[].max_inflight models[].deployments[].drain_on_client_abort
+models[].deployments[].tls.ca models[].deployments[].tls.server_name models[].deployments[].tls.insecure
+models[].deployments[].proxy_url
+models[].deployments[].timeouts.connect models[].deployments[].timeouts.first_token
+models[].deployments[].timeouts.first_token_per_1k_tokens models[].deployments[].timeouts.idle
+models[].deployments[].timeouts.total models[].deployments[].timeouts.write_stall
+timeouts.connect timeouts.first_token timeouts.first_token_per_1k_tokens timeouts.idle
+timeouts.total timeouts.write_stall
+keepalive
+limits.max_body limits.max_header limits.max_streams limits.body_budget
+tenants[].name tenants[].keys[].sha256 tenants[].keys[].id tenants[].keys[].expires tenants[].models
+tenants[].max_tokens tenants[].max_prompt_tokens tenants[].trust_request_id
+anonymous.allow anonymous.models anonymous.max_tokens anonymous.max_prompt_tokens anonymous.trust_request_id
+timelines.memory
+log.level log.format log.requests
+drain.delay drain.timeout
+`
+
+// TestEveryKeyIsActiveOrPending: no key may be read and then forgotten.
+func TestEveryKeyIsActiveOrPending(t *testing.T) {
+	active := map[string]bool{}
+	for _, path := range strings.Fields(activeKeys) {
+		active[path] = true
+	}
+	for _, k := range Keys() {
+		block := slices.ContainsFunc(Keys(), func(other KeyInfo) bool {
+			return strings.HasPrefix(other.Path, k.Path+".") || strings.HasPrefix(other.Path, k.Path+"[].")
+		})
+		if block {
+			continue
+		}
+		if active[k.Path] == (k.Pending != "") {
+			t.Errorf("%s must be either in activeKeys or under a row of pendingKeys", k.Path)
+		}
+		delete(active, k.Path)
+	}
+	for path := range active {
+		t.Errorf("activeKeys has %s, which is no key that takes a value", path)
+	}
+}
+
+// TestPendingOfABlock: one warning for the block, and none while nothing stands in it.
+func TestPendingOfABlock(t *testing.T) {
+	for text, want := range map[string]string{
+		"retry: {max_attempts: 2, backoff: 1s}": "retry",
+		"retry: {}":                             "",
+		"diagnose: {every: 5s}":                 "diagnose",
+		"telemetry: {metrics: {histograms: native, legacy_ms: true}}":   "telemetry.metrics.histograms telemetry.metrics.legacy_ms",
+		"telemetry: {metrics: {histograms: classic, legacy_ms: false}}": "",
+		"anonymous: {allow: true, weight: 1, priority: 0}":              "",
+		"anonymous: {allow: true, weight: 2, priority: -1}":             "anonymous.priority anonymous.weight",
+	} {
+		cfg, problems := Parse("x", []byte("models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]\n"+text), nil)
+		if cfg == nil {
+			t.Fatalf("%s: %v", text, problems)
+		}
+		var got []string
+		for _, p := range Pending(cfg) {
+			got = append(got, p.Path)
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: warned about %v, want %q", text, got, want)
+		}
+	}
+	cfg, problems := Parse("x", []byte("models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]"), nil, "retry.max_attempts=2")
+	if cfg == nil {
+		t.Fatal(problems)
+	}
+	if p := Pending(cfg); len(p) != 1 || p[0].Path != "retry" {
+		t.Errorf("--set: %v", p)
+	}
+}

@@ -23,6 +23,8 @@ type KeyInfo struct {
 	Default string
 	// Literal: Default is a value and not words.
 	Literal bool
+	// Pending says that the key does nothing in this version, and what happens instead; "" = it is active.
+	Pending string
 	// Owner and Field are the Go struct and its field, whose comment is the documentation.
 	Owner, Field string
 }
@@ -39,6 +41,7 @@ func walkKeys(v reflect.Value, path string, cfg *Config, out *[]KeyInfo) {
 	for _, f := range fieldsOf(v.Type()) {
 		value := v.FieldByIndex(f.index)
 		info := KeyInfo{Path: joinPath(path, f.key), Kind: kindOf(f), Owner: f.owner, Field: f.name}
+		info.Pending = pendingRow(info.Path).inDocs()
 		if enum := f.tag.Get("enum"); enum != "" {
 			info.Allowed = strings.Split(enum, "|")
 		}

@@ -76,6 +76,9 @@ func Page(source string) ([]byte, error) {
 			}
 			fmt.Fprintf(&b, "\n## %s\n\n| key | takes | default | meaning |\n|---|---|---|---|\n", title)
 		}
+		if k.Pending != "" {
+			text += " *" + k.Pending + ".*"
+		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, takes(k), defaultOf(k), cell(text))
 	}
 	return b.Bytes(), nil
