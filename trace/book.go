@@ -5,7 +5,7 @@
 // its finish it becomes an immutable Record, the one description that stores, metrics, log, page and doctor share.
 //
 // The goroutine that owns an exchange writes its Timeline. Any goroutine may read: Snapshot, ID, LastToken and every
-// method of Book are safe to call at any time. AbortSent alone may also be written from elsewhere.
+// method of Book are safe to call at any time. Abort and AbortSent alone act from elsewhere.
 //
 // It decides nothing, waits for nothing and keeps no prompt or answer text. Sinks run on the finishing goroutine and
 // must not block.
@@ -155,18 +155,29 @@ func contains(rs []*Record, r *Record) bool {
 	return false
 }
 
-// Abort calls the abort hook of the running request with that id of ours. It says whether there was one.
-func (b *Book) Abort(id string, reason AbortReason) (found bool) {
-	for _, t := range b.live() {
-		if t.ID() != id {
-			continue
-		}
-		if f := t.hook.Load(); f != nil {
-			(*f)(reason)
-			found = true
+// Abort aborts the running request with that id of ours, the newest where a client chose the id of one that still runs.
+// It says whether there was one that could be aborted.
+func (b *Book) Abort(id string, reason AbortReason) bool {
+	return b.newestRunning(func(t *Timeline) bool { return t.ID() == id }).Abort(reason)
+}
+
+// AbortRecord aborts the request that r is a snapshot of, and no other one with the same id. It says whether that
+// request still ran and could be aborted.
+func (b *Book) AbortRecord(r *Record, reason AbortReason) bool {
+	return b.newestRunning(func(t *Timeline) bool { return t.serial == r.serial }).Abort(reason)
+}
+
+// newestRunning finds the running request that was opened last among those that is accepts; nil when there is none. is
+// runs under the book's lock.
+func (b *Book) newestRunning(is func(*Timeline) bool) (newest *Timeline) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.running {
+		if is(t) && (newest == nil || t.serial > newest.serial) {
+			newest = t
 		}
 	}
-	return found
+	return newest
 }
 
 // Misuse is how often a Timeline was used against its rules: a forbidden step, a second finish. Always 0 unless we

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,44 @@ func TestAbortRunsTheHookOfOurIDAlone(t *testing.T) {
 	equal(t, "reason", got[0], AbortOperator)
 	r := tl.Finish(ClientAbort, nil)
 	equal(t, "finished", b.Abort(r.ID, AbortOperator), false)
+}
+
+// A client may choose its ids, and choose one twice.
+func TestAbortHitsOneOfThoseThatShareAnID(t *testing.T) {
+	b := NewBook(4)
+	var aborted []int
+	var all []*Timeline
+	for i := range 3 {
+		tl := b.Open(noon)
+		tl.SetID("shared-0001")
+		tl.OnAbort(func(AbortReason) { aborted = append(aborted, i) })
+		all = append(all, tl)
+	}
+	all[0].Finish(OK, nil) // the last of the running takes its place
+	all = all[1:]
+	other := b.Open(noon)
+	other.OnAbort(func(AbortReason) { t.Error("a stranger was aborted") })
+
+	equal(t, "by id", b.Abort("shared-0001", AbortOperator), true)
+	equal(t, "aborted", fmt.Sprint(aborted), "[2]")
+	equal(t, "by an old snapshot", b.AbortRecord(all[0].Snapshot(), AbortOperator), true)
+	equal(t, "aborted", fmt.Sprint(aborted), "[2 1]")
+	r := all[0].Finish(ClientAbort, nil)
+	equal(t, "by a finished record", b.AbortRecord(r, AbortOperator), false)
+	equal(t, "by a record of another process", b.AbortRecord(NewRecord(noon), AbortOperator), false)
+	equal(t, "aborted", fmt.Sprint(aborted), "[2 1]")
+}
+
+func TestAbortOfATimeline(t *testing.T) {
+	tl := NewBook(1).Open(noon)
+	equal(t, "without a hook", tl.Abort(AbortDrain), false)
+	var got []AbortReason
+	tl.OnAbort(func(r AbortReason) { got = append(got, r) })
+	equal(t, "with one", tl.Abort(AbortDrain), true)
+	equal(t, "reasons", fmt.Sprint(got), fmt.Sprint([]AbortReason{AbortDrain}))
+	tl.Finish(ClientAbort, nil)
+	equal(t, "finished", tl.Abort(AbortDrain), false)
+	equal(t, "none", (*Timeline)(nil).Abort(AbortDrain), false)
 }
 
 func TestEachRunningMayFinishThem(t *testing.T) {

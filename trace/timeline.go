@@ -14,7 +14,7 @@ var strict atomic.Bool
 func SetStrict(on bool) { strict.Store(on) }
 
 // Timeline is one running request as its owner writes it. Only the goroutine that owns the exchange may call the
-// methods that change it; ID, LastToken, Deployment, Snapshot and AbortSent are for any goroutine.
+// methods that change it; ID, LastToken, Deployment, Snapshot, Abort and AbortSent are for any goroutine.
 type Timeline struct {
 	book   *Book
 	base   time.Time
@@ -196,8 +196,22 @@ func (t *Timeline) Edit(f func(*Record)) {
 	f(t.rec)
 }
 
-// OnAbort sets what Book.Abort calls: from another goroutine, possibly more than once and just after the finish.
+// OnAbort sets what Abort calls: from another goroutine, possibly more than once and just after the finish.
 func (t *Timeline) OnAbort(f func(AbortReason)) { t.hook.Store(&f) }
+
+// Abort calls the abort hook. It says whether there was one: not before OnAbort, not after the finish, and not of a
+// nil Timeline.
+func (t *Timeline) Abort(reason AbortReason) bool {
+	if t == nil {
+		return false
+	}
+	f := t.hook.Load()
+	if f == nil {
+		return false
+	}
+	(*f)(reason)
+	return true
+}
 
 // Snapshot returns a copy of the request as it is now, or the final record.
 func (t *Timeline) Snapshot() *Record {
