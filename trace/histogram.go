@@ -110,7 +110,8 @@ func (h *Histogram) Over(d time.Duration) (n int64) {
 	return n
 }
 
-// Quantile returns the q-quantile (0..1), interpolated inside its bucket and never above Max; 0 when empty.
+// Quantile returns the q-quantile (0..1), interpolated between the edges of its bucket, or up to Max in the bucket that
+// holds it; 0 when empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h == nil {
 		return 0
@@ -123,12 +124,12 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 			continue
 		}
 		low, high := span(h.low+i, h.max)
-		return min(low+time.Duration(float64(high-low)*(rank-seen)/float64(n)), h.max)
+		return low + time.Duration(float64(high-low)*(rank-seen)/float64(n))
 	}
 	return h.max
 }
 
-// span returns the edges of a bucket; the open one ends at the longest gap.
+// span returns the edges of a bucket that holds gaps; no gap lies above the longest one.
 func span(bucket int, longest time.Duration) (low, high time.Duration) {
 	if bucket > 0 {
 		low = edges[bucket-1]
@@ -136,7 +137,7 @@ func span(bucket int, longest time.Duration) (low, high time.Duration) {
 	if bucket == Buckets-1 {
 		return low, max(low, longest)
 	}
-	return low, edges[bucket]
+	return low, min(edges[bucket], longest)
 }
 
 func (h *Histogram) summary() TBT {

@@ -135,8 +135,13 @@ func checkStrip(t *rapid.T, strip []Gap, sorted []time.Duration) {
 
 func TestQuantileIsInterpolatedAndNeverOverTheMaximum(t *testing.T) {
 	h := &Histogram{low: Bucket(10 * ms), counts: []uint32{0, 4}, max: 12 * ms} // four gaps in (10 ms, 12.5 ms]
-	equal(t, "median", h.Quantile(0.5), 11250*us)
-	equal(t, "p99", h.Quantile(0.99), 12*ms)
+	equal(t, "median", h.Quantile(0.5), 11*ms)
+	equal(t, "p75", h.Quantile(0.75), 11500*us)
+	equal(t, "all", h.Quantile(1), 12*ms)
+	alike := &Histogram{low: Bucket(20200 * us), counts: []uint32{4}, max: 20200 * us}
+	equal(t, "median of gaps that are alike", alike.Quantile(0.5), 20100*us)
+	two := &Histogram{low: Bucket(10 * ms), counts: []uint32{2, 2}, max: 12 * ms}
+	equal(t, "a bucket below the longest gap's has both edges", two.Quantile(0.25), 9*ms)
 	open := &Histogram{low: Buckets - 1, counts: []uint32{2}, max: 900 * s}
 	equal(t, "half of the open bucket", open.Quantile(0.5), 750*s)
 	equal(t, "nothing", (*Histogram)(nil).Quantile(0.5), 0)
