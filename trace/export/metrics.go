@@ -53,11 +53,12 @@ type Metrics struct {
 	timeouts      *prometheus.CounterVec
 	aborts        *prometheus.CounterVec
 	attempts      *prometheus.CounterVec
-	overhead      [stages]prometheus.Observer
+	overhead      *prometheus.HistogramVec
 	overflow      prometheus.Counter
 
 	limit   int
 	mu      sync.Mutex
+	stages  [stages]prometheus.Observer     // guarded by mu; each made when it is first measured
 	lines   map[lineKey]*line               // guarded by mu
 	pairs   map[pairKey]*pair               // guarded by mu
 	aborted map[abortKey]prometheus.Counter // guarded by mu
@@ -100,11 +101,8 @@ func NewMetrics(reg prometheus.Registerer, o Options) *Metrics {
 		"deployment", "reason")
 	m.attempts = counter("llm_attempts_total", "Attempts by their number within the request.",
 		"model", "deployment", "attempt", "result")
-	overhead := histogram("llm_gateway_overhead_seconds", "The gateway's own time per stage of a request.",
+	m.overhead = histogram("llm_gateway_overhead_seconds", "The gateway's own time per stage of a request.",
 		overheadEdges, "stage")
-	for i, name := range stageNames {
-		m.overhead[i] = overhead.WithLabelValues(name)
-	}
 	m.overflow = prometheus.NewCounter(prometheus.CounterOpts{Name: "llm_gateway_label_overflow_total",
 		Help: "Finished requests that were counted under other because there are too many label combinations."})
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "llm_gateway_build_info", Help: "Always 1.",
@@ -115,36 +113,39 @@ func NewMetrics(reg prometheus.Registerer, o Options) *Metrics {
 }
 
 const (
-	stageRead = iota
-	stageAdmit
+	stageAdmit = iota
 	stagePick
 	stageConnect
 	stageRelay
 	stages
 )
 
-var stageNames = [stages]string{"read", "admit", "pick", "connect", "relay"}
+var stageNames = [stages]string{"admit", "pick", "connect", "relay"}
 
 // observeOverhead takes what the record says of our own time; the wait in a queue and for the limiter's store are
-// other people's.
+// other people's. How long the client took to send its request is not our time either.
 func (m *Metrics) observeOverhead(r *trace.Record) {
 	enqueued, ok := r.Offset(trace.Enqueue)
 	if !ok {
 		return
 	}
-	m.overhead[stageRead].Observe(enqueued.Seconds())
 	if admitted, ok := r.Offset(trace.Admit); ok {
-		m.overhead[stageAdmit].Observe(max(admitted-enqueued-max(r.Limiter.Wait, 0), 0).Seconds())
+		m.observeStage(stageAdmit, max(admitted-enqueued-max(r.Limiter.Wait, 0), 0))
 	}
-	observeKnown(m.overhead[stagePick], r.PickTime)
+	m.observeStage(stagePick, r.PickTime)
 	for i := range r.Attempts {
-		observeKnown(m.overhead[stageConnect], r.Attempts[i].Connect)
+		m.observeStage(stageConnect, r.Attempts[i].Connect)
 	}
-	observeKnown(m.overhead[stageRelay], r.RelayTime)
+	m.observeStage(stageRelay, r.RelayTime)
 }
 
-func observeKnown(o prometheus.Observer, d time.Duration) {
-	if d >= 0 {
-		o.Observe(d.Seconds())
+// observeStage leaves out what was not measured: a stage that nobody measures has no series.
+func (m *Metrics) observeStage(stage int, d time.Duration) {
+	if d < 0 {
+		return
 	}
+	if m.stages[stage] == nil {
+		m.stages[stage] = m.overhead.WithLabelValues(stageNames[stage])
+	}
+	m.stages[stage].Observe(d.Seconds())
 }

@@ -163,6 +163,37 @@ func TestEdgesOfTheContract(t *testing.T) {
 	}
 }
 
+// A stage that nobody measured has no series: an empty histogram reads as one that costs nothing.
+func TestStagesAreShownOnceMeasured(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg, Options{})
+	stages := func() string {
+		t.Helper()
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, f := range families {
+			for _, x := range f.GetMetric() {
+				if f.GetName() == "llm_gateway_overhead_seconds" {
+					names = append(names, x.GetLabel()[0].GetValue())
+				}
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	equal(t, "before any request", stages(), "")
+	r := tell("x", trace.OK, trace.PhaseFinished).at(trace.Enqueue, 2).at(trace.Admit, 3).at(trace.Finish, 9)
+	m.Finished(r.Record)
+	equal(t, "nothing was dispatched", stages(), "admit")
+	m.Finished(r.try("d", 3, 1, 2, 3, 9, trace.ResultOK, "", 200).Record)
+	equal(t, "dispatched", stages(), "admit connect")
+	r.PickTime, r.RelayTime = 0, ms
+	m.Finished(r.Record)
+	equal(t, "all measured", stages(), "admit connect pick relay")
+}
+
 func TestTooManyNamesBecomeOther(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg, Options{Combinations: 3})
