@@ -16,7 +16,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 	r.ID, r.ClientID, r.UpstreamIDs = d.ID, string(d.ClientID), d.UpstreamIDs
 	r.Tenant, r.KeyID, r.Model, r.AskedModel = string(d.Tenant), string(d.KeyID), string(d.Model), string(d.AskedModel)
 	r.Dialect, r.UpstreamDialect, r.Stream = d.Dialect, string(d.UpstreamDialect), d.Stream
-	r.Client = Client{string(d.Client.Agent), string(d.Client.Session), d.Client.RetryCount}
+	r.Client = Client{string(d.Client.Agent), string(d.Client.Session), int(d.Client.RetryCount)}
 	r.Tags, r.Findings, r.Gaps = d.Tags, d.Findings, d.Gaps
 	r.Outcome, r.Phase, r.Side = Outcome(d.Outcome), d.Phase, Side(d.Side)
 	if d.Error != nil {

@@ -67,9 +67,9 @@ type document struct {
 }
 
 type clientDoc struct {
-	Agent      word `json:"agent"`
-	Session    word `json:"session"`
-	RetryCount int  `json:"retry_count"`
+	Agent      word  `json:"agent"`
+	Session    word  `json:"session"`
+	RetryCount count `json:"retry_count"`
 }
 
 type errorDoc struct {

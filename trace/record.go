@@ -58,7 +58,7 @@ type Record struct {
 type Client struct {
 	Agent      string
 	Session    string
-	RetryCount int // what its SDK claims: x-stainless-retry-count
+	RetryCount int // what its SDK claims: x-stainless-retry-count; Unknown when it sends none
 }
 
 // ErrorInfo is a failure in two words and a sentence. It never holds prompt text.
@@ -138,6 +138,7 @@ type TBT struct {
 func NewRecord(opened time.Time) *Record {
 	return &Record{
 		Dialect: "other", Phase: PhaseAdmit, Opened: opened,
+		Client: Client{RetryCount: Unknown},
 		Tokens: Tokens{Input: Unknown, Output: Unknown, CacheRead: Unknown, CacheWrite: Unknown, Reasoning: Unknown},
 		Cost:   Unknown, ReportedTTFT: Unknown, PickTime: Unknown, RelayTime: Unknown,
 		Limiter: LimiterVerdict{Wait: Unknown},
