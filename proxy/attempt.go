@@ -32,14 +32,16 @@ type attempt struct {
 	edited  []byte // the rewritten body, from a pool
 
 	id         string                   // our request id towards the upstream, of its own for every attempt: engines key their state by it
+	rid        string                   // the engine's id of it, where the body sets that: never of the client's choosing, for aborting by it must hit no other
 	head       *fasthttp.ResponseHeader // from a pool; nil until there is one, and after the answer began
 	status     int
 	upstreamID string // what the answer's head calls the request
 	encoding   string // its Content-Encoding
 
-	answer answerKind
-	seen   wire.Observation
-	whole  []byte // of an answer that is no event stream: what was read of it
+	answer   answerKind
+	seen     wire.Observation
+	whole    []byte    // of an answer that is no event stream: what was read of it
+	lastRead time.Time // of one that is passed on unread
 
 	// of an event stream
 	parser   sse.Parser
@@ -73,6 +75,7 @@ func (x *exchange) begin() *fault {
 	*a = attempt{up: x.snap.upstreams[d], permit: permit, open: true}
 	x.attempts++
 	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
+	a.rid = a.up.rid(x.route.dialect, x.ownID+"-a"+strconv.Itoa(x.attempts))
 	x.deployment = d.Name()
 	x.timeline.BeginAttempt(d.Name())
 	a.body = x.bodyFor(a.up)
@@ -80,7 +83,7 @@ func (x *exchange) begin() *fault {
 	a.piece.hideUsage = x.hidesUsage(a.up)
 
 	now := time.Now()
-	x.deadlines.beginAttempt(now, x.limitsFor(a.up), x.streams(), x.head.EstimatedTokens)
+	x.deadlines.beginAttempt(now, x.limitsFor(a.up), d.Name(), x.streams(), x.head.EstimatedTokens)
 	x.timeline.Mark(trace.Send)
 	a.call = a.up.pool.NewCall()
 	x.drainable.Store(false)
@@ -104,7 +107,7 @@ func (x *exchange) noteRoute(c routing.Choice) {
 // noDeployment: full is a matter of time, a dialect that nobody speaks is not.
 func (x *exchange) noDeployment(c routing.Choice) *fault {
 	for _, k := range c.Considered {
-		if k.Excluded == routing.ExcludedFull {
+		if k.Excluded != routing.ExcludedDialect {
 			return saturated(fmt.Sprintf("no deployment of model=%s has room (%s)", x.model.Name(), c.WhyNone()))
 		}
 	}
@@ -136,7 +139,7 @@ func (x *exchange) bodyFor(up *upstream) []byte {
 		r.MaxTokens = x.maxTokens
 	}
 	if field := up.spec.Profile.RequestIDField(x.dialectName()); field != "" && x.route.kind == routeInference {
-		r.RIDField, r.RID = field, up.rid(x.route.dialect, x.at.id)
+		r.RIDField, r.RID = field, x.at.rid
 	}
 	if !x.head.NeedsRewrite(r) {
 		return x.body
@@ -211,7 +214,7 @@ func (x *exchange) endAttempt(f *fault) {
 	}
 	a.permit.End(result, a.seen.Usage.Output)
 	if result == routing.Fault || result == routing.Backpressure {
-		a.up.deployment.Live.Remember(string(kind), a.status, f.message)
+		a.up.deployment.Live.Remember(string(kind), a.status, f.told())
 	}
 	x.noteAttempt(a)
 	x.timeline.EndAttempt(trace.Result(result), string(kind), a.status)
@@ -230,7 +233,7 @@ func (x *exchange) discard(a *attempt, f *fault) {
 	}
 	a.call.Discard()
 	if ours && a.step > stepConnect && !a.seen.Terminated() {
-		x.tellEngine(a.up, a.up.rid(x.route.dialect, a.id))
+		x.tellEngine(a.up, a.rid)
 	}
 }
 
@@ -249,6 +252,19 @@ func (x *exchange) noteAttempt(a *attempt) {
 	})
 }
 
+// whatBroke says to a client what it may know of a connection's failure; the
+// timeline has the address and the cause.
+var whatBroke = map[string]string{
+	h1.KindConnect:        "it cannot be reached",
+	h1.KindDNS:            "its name cannot be resolved",
+	h1.KindTLS:            "the TLS handshake with it failed",
+	h1.KindTimeoutConnect: "it did not accept a connection in time",
+	h1.KindProxy:          "the proxy before it cannot be passed",
+	h1.KindReset:          "it reset the connection",
+	h1.KindCut:            "it closed the connection inside its answer",
+	h1.KindProtocol:       "its answer is not HTTP/1.1",
+}
+
 // failure turns what went wrong on the connection into a fault.
 func (x *exchange) failure(err error) *fault {
 	if r := x.aborted(); r != "" {
@@ -256,10 +272,11 @@ func (x *exchange) failure(err error) *fault {
 	}
 	var e *h1.Error
 	if !errors.As(err, &e) {
-		return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError, message: err.Error()}
+		return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError,
+			message: "deployment " + x.deployment + ": the exchange with it failed", detail: err.Error()}
 	}
 	f := &fault{status: 502, kind: fallback.Kind(e.Kind), outcome: trace.UpstreamError,
-		message: fmt.Sprintf("deployment %s: %s", x.deployment, e.Error())}
+		message: "deployment " + x.deployment + ": " + whatBroke[e.Kind], detail: "deployment " + x.deployment + ": " + e.Error()}
 	switch e.Kind {
 	case h1.KindTimeoutConnect:
 		f.status, f.outcome = 504, trace.TimeoutConnect

@@ -23,13 +23,13 @@ func TestClientLowersTheLimits(t *testing.T) {
 		outcome trace.Outcome
 		says    string
 	}{
-		{"total of a whole answer", "5000", false, 0, 5 * time.Second, trace.TimeoutTotal, "timeouts.total=5s"},
+		{"total of a whole answer", "5000", false, 0, 5 * time.Second, trace.TimeoutTotal, "x-gateway-timeout-ms=5s"},
 		{"first token of a stream", "5000", true, 0, 5 * time.Second, trace.TimeoutFirstToken, "=5s"},
-		{"total of a stream", "5000", true, 2, 5 * time.Second, trace.TimeoutTotal, "timeouts.total=5s"},
+		{"total of a stream", "5000", true, 2, 5 * time.Second, trace.TimeoutTotal, "x-gateway-timeout-ms=5s"},
 		{"longer than first_token", "30000", true, 0, 20 * time.Second, trace.TimeoutFirstToken, "timeouts.first_token=20s"},
 		{"longer than total", "900000", true, 2, time.Minute, trace.TimeoutTotal, "timeouts.total=1m0s"},
 		{"longer than all, no content", "2147483647", true, 0, 20 * time.Second, trace.TimeoutFirstToken, "timeouts.first_token=20s"},
-		{"one millisecond", "1", false, 0, time.Millisecond, trace.TimeoutTotal, "timeouts.total=1ms"},
+		{"one millisecond", "1", false, 0, time.Millisecond, trace.TimeoutTotal, "x-gateway-timeout-ms=1ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d dialectCase) {

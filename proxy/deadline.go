@@ -31,6 +31,7 @@ const (
 	stepContent // head seen, waiting for the first content
 	stepStream  // content has begun
 	stepBody    // an answer that is not an event stream is being read
+	stepUnread  // an answer is passed on without being looked at; its bytes count as content
 )
 
 // deadlines are the limits of one exchange as instants. They are turned into
@@ -39,6 +40,9 @@ const (
 // earliest instant, due() says after a pause which limit has really passed.
 type deadlines struct {
 	limits configs.Timeouts // in force: the deployment's, lowered by the client's header
+	wished time.Duration    // the client's header; 0 = none
+	scope  string           // before the names of settings that the deployment overrides: "deployments.d1."
+	global configs.Timeouts // to tell which ones those are
 	began  time.Time        // the enqueue instant
 
 	total      time.Time // of the whole exchange
@@ -54,7 +58,8 @@ type deadlines struct {
 func (d *deadlines) begin(now time.Time) { d.began, d.lastSign = now, now }
 
 // beginAttempt starts the limits of one attempt; total goes on from the beginning.
-func (d *deadlines) beginAttempt(now time.Time, limits configs.Timeouts, stream bool, promptTokens int) {
+func (d *deadlines) beginAttempt(now time.Time, limits configs.Timeouts, deployment string, stream bool, promptTokens int) {
+	d.scope = "deployments." + deployment + "."
 	d.limits = limits
 	d.total = instant(d.began, limits.Total)
 	d.connect = instant(now, d.limits.Connect)
@@ -96,8 +101,13 @@ func (d *deadlines) next(s step, lastContent time.Time) (time.Time, limit) {
 	case stepStream:
 		sooner(instant(lastContent, d.limits.Idle), limitIdle)
 	case stepBody:
+		sooner(d.firstToken, limitFirstToken) // no stream has come of it yet
+	case stepUnread:
+		if !d.firstToken.IsZero() {
+			sooner(instant(lastContent, d.limits.Idle), limitIdle)
+		}
 	}
-	if d.keepalive > 0 && s != stepBody {
+	if d.keepalive > 0 && s != stepBody && s != stepUnread {
 		sooner(d.lastSign.Add(d.keepalive), limitKeepalive)
 	}
 	return at, which
@@ -112,28 +122,37 @@ func (d *deadlines) due(now time.Time, s step, lastContent time.Time) limit {
 	return which
 }
 
-// fault is what a passed limit means for the request. It names the limit and
+// fault is what a passed limit means for the request. It names the setting and
 // its value, because the operator must know which knob to turn.
 func (d *deadlines) fault(l limit, promptTokens int) *fault {
 	switch l {
 	case limitConnect:
-		return limitFault(fallback.TimeoutConnect, trace.TimeoutConnect, "timeouts.connect", d.limits.Connect,
+		return d.passed(fallback.TimeoutConnect, trace.TimeoutConnect, "timeouts.connect", d.limits.Connect, d.global.Connect,
 			"the upstream did not accept a connection")
 	case limitFirstToken:
-		return limitFault(fallback.TimeoutFirstToken, trace.TimeoutFirstToken, "timeouts.first_token", d.limits.FirstTokenFor(promptTokens),
-			"the upstream sent no token")
+		return d.passed(fallback.TimeoutFirstToken, trace.TimeoutFirstToken, "timeouts.first_token",
+			d.limits.FirstTokenFor(promptTokens), d.global.FirstTokenFor(promptTokens), "the upstream sent no token")
 	case limitIdle:
-		return limitFault(fallback.TimeoutIdle, trace.TimeoutIdle, "timeouts.idle", d.limits.Idle,
+		return d.passed(fallback.TimeoutIdle, trace.TimeoutIdle, "timeouts.idle", d.limits.Idle, d.global.Idle,
 			"the upstream sent no further token")
 	case limitTotal:
-		return limitFault(fallback.TimeoutTotal, trace.TimeoutTotal, "timeouts.total", d.limits.Total,
+		return d.passed(fallback.TimeoutTotal, trace.TimeoutTotal, "timeouts.total", d.limits.Total, d.global.Total,
 			"the answer was not complete")
 	default:
 		panic("BUG: not a limit that fails a request")
 	}
 }
 
-func limitFault(kind fallback.Kind, outcome trace.Outcome, key string, value time.Duration, what string) *fault {
+func (d *deadlines) passed(kind fallback.Kind, outcome trace.Outcome, key string, value, global time.Duration, what string) *fault {
+	switch {
+	case value == d.wished && (kind == fallback.TimeoutTotal || kind == fallback.TimeoutFirstToken):
+		key = wishHeader
+	case value != global:
+		key = d.scope + key
+	}
 	limit := key + "=" + value.String()
 	return &fault{status: 504, kind: kind, outcome: outcome, limit: limit, message: what + " within " + limit}
 }
+
+// wishHeader lowers total, and first_token where that is longer.
+const wishHeader = "x-gateway-timeout-ms"

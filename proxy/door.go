@@ -177,7 +177,7 @@ func credential(h *fasthttp.RequestHeader) []byte {
 var bearer = []byte("Bearer ")
 
 const (
-	slowestUpload = 64 << 10        // bytes per second that a body must keep up with
+	slowestUpload = 256 << 10       // bytes per second that a body must keep up with
 	chunkedUpload = 2 * time.Minute // all that a body without a length has: it holds limits.max_body of the budget
 	smallestRead  = 1               // a body limit that lets no body in: the server answers through refuseUnread
 )

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tracegate/fallback"
+	"tracegate/proxy/h1"
 	"tracegate/trace"
 )
 
@@ -70,8 +71,13 @@ func (x *exchange) cut(err error) *fault {
 	if x.at.answer == answerStream && x.timeline.LastToken().IsZero() {
 		outcome = trace.UpstreamError
 	}
-	return &fault{status: 502, kind: fallback.Cut, outcome: outcome,
-		message: "deployment " + x.deployment + ": " + err.Error()}
+	f := &fault{status: 502, kind: fallback.Cut, outcome: outcome,
+		message: "deployment " + x.deployment + ": " + errUnfinished.Error()}
+	if err != errUnfinished {
+		f.message = "deployment " + x.deployment + ": " + whatBroke[h1.KindCut]
+		f.detail = "deployment " + x.deployment + ": " + err.Error()
+	}
+	return f
 }
 
 // farewell bounds the writing of an error event to a client that may not be reading.

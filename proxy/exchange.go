@@ -40,6 +40,7 @@ type exchange struct {
 	deadlines deadlines
 	wish      time.Duration // the client's own limit, which may only lower ours; 0 = none
 	trace     traceContext
+	ownID     string // ours, also where the client chose another one
 
 	attempts   int
 	deployment string // of the latest attempt
@@ -61,6 +62,7 @@ func (g *Gateway) open(ctx *fasthttp.RequestCtx, e entry, size int64) *exchange 
 		route: e.door.route, key: e.door.key, bodyBytes: size,
 		timeline: g.book.Open(time.Now()),
 	}
+	x.ownID = x.timeline.ID()
 	g.streams.Add(1)
 	if x.key != nil {
 		x.key.Tenant.Begin()
@@ -146,14 +148,14 @@ func (x *exchange) streams() bool { return x.head.Stream && x.route.kind == rout
 
 // readTimeout takes the client's own limit and starts the clock.
 func (x *exchange) readTimeout() *fault {
-	const name = "x-gateway-timeout-ms"
-	if v := x.ctx.Request.Header.Peek(name); len(v) > 0 {
+	if v := x.ctx.Request.Header.Peek(wishHeader); len(v) > 0 {
 		ms, err := strconv.ParseInt(string(v), 10, 32)
 		if err != nil || ms <= 0 {
-			return refusal(400, "", fmt.Sprintf("the header %s=%s must be a whole number of milliseconds above 0", name, quote(v)))
+			return refusal(400, "", fmt.Sprintf("the header %s=%s must be a whole number of milliseconds above 0", wishHeader, quote(v)))
 		}
 		x.wish = time.Duration(ms) * time.Millisecond
 	}
+	x.deadlines.wished, x.deadlines.global = x.wish, x.snap.cfg.Timeouts
 	x.deadlines.begin(time.Now())
 	if x.streams() {
 		x.deadlines.keepalive = x.snap.cfg.Keepalive
@@ -173,6 +175,9 @@ func (x *exchange) admit() *fault {
 		return f
 	}
 	x.model = m
+	if f := x.promptTooLong(); f != nil {
+		return f
+	}
 	note := x.capTokens()
 	x.timeline.Edit(func(r *trace.Record) {
 		r.Model = m.Name()
@@ -183,6 +188,18 @@ func (x *exchange) admit() *fault {
 	})
 	x.timeline.Mark(trace.Admit)
 	return nil
+}
+
+// promptTooLong refuses what is estimated over the tenant's cap, in the words
+// by which the dialect's clients know it.
+func (x *exchange) promptTooLong() *fault {
+	most, n := x.key.Tenant.MaxPromptTokens, x.head.EstimatedTokens
+	if most == 0 || n <= most {
+		return nil
+	}
+	f := refusal(400, "context_length_exceeded", fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n, most))
+	f.limit = fmt.Sprintf("tenants.%s.max_prompt_tokens=%d", x.key.Tenant.Name, most)
+	return f
 }
 
 // defaultMaxTokens is set for Messages, whose upstreams need a value.
@@ -247,7 +264,7 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 	x.record(f)
 	var info *trace.ErrorInfo
 	if f != nil {
-		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: f.message}
+		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: f.told()}
 	}
 	x.timeline.Finish(outcome, info)
 	if x.key != nil {

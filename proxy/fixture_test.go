@@ -154,6 +154,7 @@ func (r *rig) close() {
 	}
 	r.gateway.Close()
 	r.watcher.Close()
+	equal(r.t, "an exchange panicked", strings.Contains(r.log.String(), "panicked"), false)
 	equal(r.t, "exchanges left", r.gateway.Streams(), 0)
 	equal(r.t, "body bytes left", r.gateway.BodyBytes(), 0)
 	equal(r.t, "timelines left", r.book.Running(), 0)

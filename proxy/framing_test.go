@@ -190,7 +190,7 @@ func TestSlowRequest(t *testing.T) {
 	}{
 		{"head", "POST /v1/messages HTTP/1.1\r\nHost: g\r\n", headTimeout, dialects[1]},
 		{"body", "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: " + testKey + "\r\nContent-Length: 100\r\n\r\n{", headTimeout, dialects[0]},
-		{"large body", "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: " + testKey + "\r\nContent-Length: 1310720\r\n\r\n{", headTimeout + 20*time.Second, dialects[0]},
+		{"large body", "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: " + testKey + "\r\nContent-Length: 5242880\r\n\r\n{", headTimeout + 20*time.Second, dialects[0]},
 		{"chunked body", "POST /v1/responses HTTP/1.1\r\nHost: g\r\nX-Api-Key: " + testKey + "\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
 			chunkedUpload, dialects[3]},
 	} {

@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"bytes"
+	"runtime/debug"
 	"strconv"
 	"time"
-	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
 
@@ -18,7 +18,8 @@ import (
 type fault struct {
 	status     int
 	code       string // of the OpenAI envelope; "" = by status
-	message    string
+	message    string // for the client: it never tells of addresses or of our credentials
+	detail     string // for the timeline and the log; "" = message
 	outcome    trace.Outcome
 	kind       fallback.Kind // of the attempt that failed; "" for our own refusals
 	limit      string        // the setting that decided, with its value; "" = none
@@ -28,6 +29,14 @@ type fault struct {
 	hangUp     bool          // the connection cannot be used any further
 	relay      bool          // the upstream's own status and body are the answer
 	clean      bool          // the client has got all that the upstream sent, its end included
+}
+
+// told is all that is known of a fault, for the operator.
+func (f *fault) told() string {
+	if f.detail != "" {
+		return f.detail
+	}
+	return f.message
 }
 
 func refusal(status int, code, message string) *fault {
@@ -103,7 +112,7 @@ func (x *exchange) relayRefusal(r *fasthttp.Response) {
 		return
 	}
 	r.Header.SetContentType("application/json")
-	e := wire.Error{Status: a.status, Message: words(a.whole), RequestID: x.timeline.ID()}
+	e := wire.Error{Status: a.status, Message: x.words(), RequestID: x.timeline.ID()}
 	r.SetBodyRaw(x.route.dialect.AppendErrorBody(nil, e))
 }
 
@@ -113,22 +122,26 @@ func isJSON(body []byte) bool {
 	return len(body) > 0 && (body[0] == '{' || body[0] == '[')
 }
 
-const quotedLimit = 1 << 10
+// words are what a page or plain text says, without its tags, the first KiB of it.
+func (x *exchange) words() string {
+	if said := wire.ReadFailure(x.at.status, x.at.whole).Message; said != "" {
+		return said
+	}
+	return "the upstream gave no reason"
+}
 
-// words are the first KiB of what an upstream said, cut at a character.
-func words(body []byte) string {
-	body = bytes.TrimSpace(body)
-	if len(body) > quotedLimit {
-		body = body[:quotedLimit]
-		for len(body) > 0 {
-			if r, n := utf8.DecodeLastRune(body); r != utf8.RuneError || n != 1 {
-				break
-			}
-			body = body[:len(body)-1]
-		}
+// mend keeps a bug in one exchange from taking every stream of the process
+// with it: the server recovers only inside answers.
+func (x *exchange) mend(ctx *fasthttp.RequestCtx) {
+	bug := recover()
+	if bug == nil {
+		return
 	}
-	if len(body) == 0 {
-		return "the upstream gave no reason"
+	x.gw.log.Error("an exchange panicked", "id", x.timeline.ID(), "panic", bug, "stack", string(debug.Stack()))
+	ctx.Response.Reset()
+	ctx.Response.SetConnectionClose()
+	ctx.SetStatusCode(500)
+	if !x.over {
+		x.finish(trace.UpstreamError, &fault{status: 500, message: "the gateway failed", outcome: trace.UpstreamError})
 	}
-	return string(body)
 }

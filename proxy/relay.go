@@ -46,6 +46,10 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 		r.SetConnectionClose()
 	}
 	a.releaseHead()
+	if a.answer == answerWhole && a.status == 204 { // the server would not call WriteTo
+		x.finish(trace.OK, nil)
+		return
+	}
 	r.SetBodyStream((*body)(x), length)
 }
 
@@ -194,14 +198,16 @@ func (x *exchange) copyUnread(o *output) *fault {
 	a := &x.at
 	b := a.whole
 	a.whole = nil
+	a.step = stepUnread
 	x.releaseBody()
 	for {
 		if f := o.write(b); f != nil {
 			return f
 		}
+		a.lastRead = time.Now()
 		var err error
 		for b, err = nil, h1.ErrPaused; errors.Is(err, h1.ErrPaused); {
-			until, _ := x.deadlines.next(stepBody, time.Time{})
+			until, _ := x.deadlines.next(stepUnread, a.lastRead)
 			if b, err = a.call.Next(until); errors.Is(err, h1.ErrPaused) {
 				if _, f := x.paused(); f != nil {
 					return f

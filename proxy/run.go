@@ -93,7 +93,7 @@ func (x *exchange) paused() (owed bool, f *fault) {
 	if x.aborted() != "" {
 		return false, x.pausedByAbort()
 	}
-	switch l := x.deadlines.due(time.Now(), x.at.step, x.timeline.LastToken()); l {
+	switch l := x.deadlines.due(time.Now(), x.at.step, x.lastContent()); l {
 	case noLimit:
 		return false, nil
 	case limitKeepalive:
@@ -101,6 +101,14 @@ func (x *exchange) paused() (owed bool, f *fault) {
 	default:
 		return false, x.deadlines.fault(l, x.head.EstimatedTokens)
 	}
+}
+
+// lastContent is when the silence that idle bounds began.
+func (x *exchange) lastContent() time.Time {
+	if x.at.step == stepUnread {
+		return x.at.lastRead
+	}
+	return x.timeline.LastToken()
 }
 
 // pausedByAbort: the client has left, but the answer may be read on for a
@@ -116,7 +124,7 @@ func (x *exchange) pausedByAbort() *fault {
 		d.keepalive = 0
 		return nil
 	}
-	if l := d.due(now, x.at.step, x.timeline.LastToken()); l != noLimit {
+	if l := d.due(now, x.at.step, x.lastContent()); l != noLimit {
 		return x.abortFault()
 	}
 	return nil

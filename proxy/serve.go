@@ -14,6 +14,7 @@ func (g *Gateway) Serve(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	x := g.open(ctx, e, size)
+	defer x.mend(ctx)
 	if f == nil {
 		f = x.enter()
 	}

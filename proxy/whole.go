@@ -57,7 +57,9 @@ func (x *exchange) readStatus() error {
 		f.status, f.relay = 502, false
 	case kind == fallback.Credential && !a.up.passes():
 		// Our credential, not the client's: it must not hear 401 and ask its user to log in.
+		// Nor may its users hear what the vendor says about it.
 		f.status, f.relay = 502, false
+		f.detail, f.message = f.message, fmt.Sprintf("deployment %s refused the gateway's credential (status %d)", x.deployment, a.status)
 	case a.status < 500:
 		f.outcome = trace.ClientError // relayed; whose fault it was is the attempt's result
 	}
@@ -74,6 +76,11 @@ func (x *exchange) readSuccess() error {
 		return nil
 	}
 	x.route.dialect.ObserveBody(&a.seen, a.whole)
+	if a.seen.Malformed > 0 && isJSON(a.whole) && x.route.dialect != wire.Other {
+		// Without a length the end of the connection is the end of the body, and of a cut one too.
+		return &fault{status: 502, kind: fallback.Cut, outcome: trace.UpstreamError,
+			message: "deployment " + x.deployment + ": its answer is not whole"}
+	}
 	if a.seen.Failure != nil {
 		return x.reportedFailure()
 	}

@@ -1,6 +1,8 @@
 package h1
 
 import (
+	"errors"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -215,7 +217,9 @@ func (c *Call) keep(err error) error {
 func (c *Call) receive(until time.Time) error {
 	l := c.link
 	for {
-		if err := l.read.arm(until, l.raw.SetReadDeadline); err != nil {
+		// A pipe whose other end is closed takes no deadline any more, but still
+		// has its end to read: the read tells, and cannot wait.
+		if err := l.read.arm(until, l.raw.SetReadDeadline); err != nil && !errors.Is(err, io.ErrClosedPipe) {
 			return c.broken(err)
 		}
 		if err := c.interrupted(); err != nil {
