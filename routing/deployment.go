@@ -52,7 +52,8 @@ func ResultOf(k fallback.Kind, v fallback.Verdict) Result {
 type Live struct {
 	inflight atomic.Int64
 	requests atomic.Int64
-	tokens   atomic.Int64
+	tokens   atomic.Int64 // generated, where that is known
+	told     atomic.Int64 // attempts whose generated tokens are known
 	ok       atomic.Int64
 	fault    atomic.Int64
 	pressure atomic.Int64
@@ -99,7 +100,7 @@ func (d *Deployment) Begin() (p Permit, ok bool) {
 }
 
 // End gives the place back and counts how the attempt ended; tokens are the
-// generated ones. A second call is a bug.
+// generated ones, negative where nobody told them. A second call is a bug.
 func (p *Permit) End(r Result, tokens int64) {
 	if p.live == nil {
 		panic("BUG: a permit was returned twice")
@@ -107,7 +108,10 @@ func (p *Permit) End(r Result, tokens int64) {
 	l := p.live
 	p.live = nil
 	l.inflight.Add(-1)
-	l.tokens.Add(tokens)
+	if tokens >= 0 {
+		l.tokens.Add(tokens)
+		l.told.Add(1)
+	}
 	switch r {
 	case OK:
 		l.ok.Add(1)

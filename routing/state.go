@@ -21,7 +21,8 @@ type Counts struct {
 	ClientAbort  int64 `json:"client_abort"`
 }
 
-// Share is what a deployment took of its model's traffic, 0 to 1; null before any.
+// Share is what a deployment took of its model's traffic, 0 to 1; null before any. Tokens are those of answers whose
+// usage is known, and null for a deployment whose answers never told it.
 type Share struct {
 	Requests *float64 `json:"requests"`
 	Tokens   *float64 `json:"tokens"`
@@ -66,7 +67,13 @@ type DeploymentState struct {
 	Capabilities Capabilities `json:"capabilities"`
 }
 
-// QueueState is a model's waiting room.
+// States of a deployment; the words are the public contract's.
+const (
+	StateReady    = "ready"
+	StateDraining = "draining" // its weight is 0: it gets no requests, those under way go on
+)
+
+// QueueState is a model's waiting room; MaxWaiting is 0 where nobody waits.
 type QueueState struct {
 	Waiting    int `json:"waiting"`
 	MaxWaiting int `json:"max_waiting"`
@@ -84,7 +91,7 @@ type ModelState struct {
 func (t *Table) State() []ModelState {
 	states := make([]ModelState, 0, len(t.models))
 	for _, m := range t.models {
-		s := ModelState{Name: m.Name(), Strategy: Strategy, Queue: QueueState{MaxWaiting: m.Spec.Queue.MaxWaiting}}
+		s := ModelState{Name: m.Name(), Strategy: Strategy}
 		var requests, tokens int64
 		for _, d := range m.Deployments {
 			requests += d.Live.requests.Load()
@@ -100,13 +107,22 @@ func (t *Table) State() []ModelState {
 
 func (d *Deployment) state(modelRequests, modelTokens int64) DeploymentState {
 	l := d.Live
+	state := StateReady
+	if d.Spec.Weight <= 0 {
+		state = StateDraining
+	}
+	requests := l.requests.Load()
+	tokens := share(l.tokens.Load(), modelTokens)
+	if requests > 0 && l.told.Load() == 0 {
+		tokens = nil
+	}
 	headersFirst := d.Spec.Profile.HeadersFirst
 	return DeploymentState{
 		Name: d.Name(), Model: d.Model, Track: d.Spec.Track,
-		State: "ready", Since: l.since,
+		State: state, Since: l.since,
 		LastFaults: l.lastFaults(),
 		Inflight:   l.inflight.Load(), Weight: d.Spec.Weight,
-		Share: Share{Requests: share(l.requests.Load(), modelRequests), Tokens: share(l.tokens.Load(), modelTokens)},
+		Share: Share{Requests: share(requests, modelRequests), Tokens: tokens},
 		Counts: Counts{OK: l.ok.Load(), Fault: l.fault.Load(), Backpressure: l.pressure.Load(),
 			ClientError: l.client.Load(), ClientAbort: l.abort.Load()},
 		Capabilities: Capabilities{Dialects: d.Spec.Dialects, HeadersFirst: &headersFirst, Abort: d.Spec.Profile.Abort},

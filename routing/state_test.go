@@ -2,6 +2,7 @@ package routing
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -93,6 +94,44 @@ func TestSharesAreOfTheModelsTraffic(t *testing.T) {
 		equal(t, s[i].Name+" requests", *s[i].Share.Requests, want[0])
 		equal(t, s[i].Name+" tokens", *s[i].Share.Tokens, want[1])
 	}
+}
+
+func TestSharesOfTokensCountKnownUsageOnly(t *testing.T) {
+	all := table(t, nil, "", "", "")
+	m := model(t, all)
+	end := func(i int, tokens int64) {
+		permit := place(m.Deployments[i])
+		permit.End(OK, tokens)
+	}
+	tokens := func() string {
+		got := ""
+		for _, d := range all.State()[0].Deployments {
+			if d.Share.Tokens == nil {
+				got += "null "
+				continue
+			}
+			got += fmt.Sprint(*d.Share.Tokens, " ")
+		}
+		return got
+	}
+	end(0, -1)
+	equal(t, "nobody told any", tokens(), "null null null ")
+	end(1, 30)
+	equal(t, "the second told its own", tokens(), "null 1 0 ")
+	end(0, 10)
+	end(0, -1)
+	equal(t, "the first told some", tokens(), "0.25 0.75 0 ")
+}
+
+func TestADeploymentWithoutWeightDrains(t *testing.T) {
+	d := table(t, nil, "weight: 0", "").State()[0].Deployments
+	equal(t, "weight 0", d[0].State, "draining")
+	equal(t, "weight 1", d[1].State, "ready")
+}
+
+// The key queue.max_waiting has a default, yet nobody waits in this version.
+func TestNobodyWaits(t *testing.T) {
+	equal(t, "queue", table(t, nil, "").State()[0].Queue, QueueState{})
 }
 
 func TestCollectorShowsTheTableInForce(t *testing.T) {
