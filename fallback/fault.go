@@ -32,7 +32,7 @@ const (
 
 	Status5xx      Kind = "status_5xx"
 	Draining       Kind = "draining"
-	BackpressureK  Kind = "backpressure"
+	Pressure       Kind = "backpressure"
 	Credential     Kind = "credential"
 	NotFound       Kind = "not_found"
 	ContextLength  Kind = "context_length"
@@ -58,18 +58,6 @@ const (
 	NotTheirs
 )
 
-// String is the attempt result used as a metric label.
-func (v Verdict) String() string {
-	switch v {
-	case Fault:
-		return "fault"
-	case Backpressure:
-		return "backpressure"
-	default:
-		return "not_theirs"
-	}
-}
-
 // Failure is what was seen of an attempt that did not succeed.
 type Failure struct {
 	Kind    Kind   // of the connection or the answer; empty when Status decides
@@ -91,10 +79,10 @@ func Classify(f Failure) (Kind, Verdict) {
 func kindOfStatus(f Failure) Kind {
 	switch f.Status {
 	case 429, 529:
-		return BackpressureK
+		return Pressure
 	case 503:
 		if f.JSON {
-			return BackpressureK
+			return Pressure
 		}
 		return Status5xx
 	case 401, 402, 403:
@@ -123,7 +111,7 @@ func verdictOf(k Kind) Verdict {
 	switch k {
 	case Draining:
 		return None
-	case BackpressureK:
+	case Pressure:
 		return Backpressure
 	case ContextLength, ClientError, ClientGone, WriteStall, OperatorAbort, GatewayDrained, TimeoutTotal:
 		return NotTheirs

@@ -50,7 +50,7 @@ func TestTextsDecideOnlyWhereTheStatusLeavesItOpen(t *testing.T) {
 		{"422", Failure{Status: 422, Message: tooLong}, ContextLength},
 		{"a 500 that speaks of the context is the server's", Failure{Status: 500, Message: tooLong}, Status5xx},
 		{"a 404 is a model we configured", Failure{Status: 404, Message: tooLong}, NotFound},
-		{"a 429 is a limit", Failure{Status: 429, Message: tooLong}, BackpressureK},
+		{"a 429 is a limit", Failure{Status: 429, Message: tooLong}, Pressure},
 		{"a 400 of a client that quotes the engine", Failure{Status: 400, Message: leaving}, ClientError},
 		{"what the connection did comes first", Failure{Kind: Cut, Status: 400, Message: tooLong}, Cut},
 		{"no message", Failure{Status: 400}, ClientError},

@@ -2,14 +2,6 @@ package fallback
 
 import "testing"
 
-func TestVerdictsAreTheContractsResults(t *testing.T) {
-	for verdict, want := range map[Verdict]string{
-		Fault: "fault", Backpressure: "backpressure", NotTheirs: "not_theirs", None: "not_theirs",
-	} {
-		equal(t, "result", verdict.String(), want)
-	}
-}
-
 // TestKindsAreTheContractsWords: they are in timelines and metrics, so no one may change.
 func TestKindsAreTheContractsWords(t *testing.T) {
 	for kind, want := range map[Kind]struct {
@@ -29,7 +21,7 @@ func TestKindsAreTheContractsWords(t *testing.T) {
 		Protocol:          {"protocol", Fault},
 		Status5xx:         {"status_5xx", Fault},
 		Draining:          {"draining", None},
-		BackpressureK:     {"backpressure", Backpressure},
+		Pressure:          {"backpressure", Backpressure},
 		Credential:        {"credential", Fault},
 		NotFound:          {"not_found", Fault},
 		ContextLength:     {"context_length", NotTheirs},
@@ -48,7 +40,7 @@ func TestKindsAreTheContractsWords(t *testing.T) {
 
 // TestEveryStatusHasAVerdict walks all statuses: 4xx without a row of its own is the client's, the rest faults.
 func TestEveryStatusHasAVerdict(t *testing.T) {
-	special := map[int]Kind{429: BackpressureK, 529: BackpressureK, 401: Credential, 402: Credential, 403: Credential, 404: NotFound}
+	special := map[int]Kind{429: Pressure, 529: Pressure, 401: Credential, 402: Credential, 403: Credential, 404: NotFound}
 	for status := 100; status < 600; status++ {
 		want, ok := special[status]
 		switch {
