@@ -68,9 +68,6 @@ func (c *Call) adopt(l *link) error {
 	return nil
 }
 
-// FirstByteSeen reports whether any byte of an answer has arrived.
-func (c *Call) FirstByteSeen() bool { return c.head.seen }
-
 // Abort ends the call from any goroutine, in any phase, as often as it likes:
 // the connection is closed, or the dial cancelled, and the owner's current or
 // next step returns ErrAborted. After Finish or Discard it does nothing.

@@ -48,7 +48,7 @@ func TestConnectPauses(t *testing.T) {
 		inner, dials := target.Dial, 0
 		target.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			dials++
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			return inner(ctx, addr)
 		}
 		p := newPool(t, target)
@@ -73,7 +73,7 @@ func TestGivenUpDialIsClosed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				near, far := net.Pipe()
 				p := newPool(t, Target{Dial: func(context.Context, string) (net.Conn, error) {
-					time.Sleep(3 * time.Second) // deaf to its context
+					<-time.After(3 * time.Second) // deaf to its context
 					return near, nil
 				}})
 				c := p.NewCall()
@@ -100,12 +100,12 @@ func TestReadyDialIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		p := newPool(t, Target{Dial: func(context.Context, string) (net.Conn, error) {
-			time.Sleep(2 * time.Second)
+			<-time.After(2 * time.Second)
 			return near, nil
 		}})
 		c := p.NewCall()
 		equal(t, "connect", c.Connect(time.Now().Add(time.Second)), ErrPaused)
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		c.Discard()
 		_, err := far.Read(make([]byte, 1))
 		equal(t, "the other end sees", err, io.EOF)
@@ -118,7 +118,7 @@ func TestWritePauses(t *testing.T) {
 		p := newPool(t, piped(t, func(c net.Conn, r *bufio.Reader) {
 			some := make([]byte, 10)
 			_, _ = io.ReadFull(c, some)
-			time.Sleep(3 * time.Second)
+			<-time.After(3 * time.Second)
 			body, _ := request(bufio.NewReader(io.MultiReader(strings.NewReader(string(some)), c)))
 			got <- body
 			_, _ = io.WriteString(c, ok)
@@ -148,7 +148,7 @@ func TestHeadAndBodyPause(t *testing.T) {
 		p := newPool(t, inMemory(t, func(c net.Conn, r *bufio.Reader) {
 			_, _ = request(r)
 			for _, s := range say {
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				_, _ = io.WriteString(c, s)
 			}
 			_, _ = request(r)
@@ -165,7 +165,7 @@ func TestHeadAndBodyPause(t *testing.T) {
 		for _, s := range []int{1, 3} { // the script speaks at even seconds
 			equal(t, "head", c.ReadHead(at(s), h), ErrPaused)
 			clock(t, began, time.Duration(s)*time.Second)
-			equal(t, "first byte", c.FirstByteSeen(), s >= 3)
+			equal(t, "first byte", c.head.seen, s >= 3)
 		}
 		must(t, c.ReadHead(at(5), h))
 		clock(t, began, 4*time.Second)
@@ -196,7 +196,7 @@ func TestRedialPauses(t *testing.T) {
 		inner, dials := target.Dial, 0
 		target.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			if dials++; dials == 2 {
-				time.Sleep(3 * time.Second)
+				<-time.After(3 * time.Second)
 			}
 			return inner(ctx, addr)
 		}
@@ -261,7 +261,7 @@ func TestNoDeadlineIsLeftBehind(t *testing.T) {
 				if _, err := request(r); err != nil {
 					return
 				}
-				time.Sleep(time.Duration(i) * 10 * time.Second)
+				<-time.After(time.Duration(i) * 10 * time.Second)
 				_, _ = io.WriteString(c, ok)
 			}
 		}))
@@ -289,15 +289,15 @@ func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := inMemory(t, func(c net.Conn, r *bufio.Reader) {
 			_, _ = request(r)
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			_, _ = io.WriteString(c, "ok")
 			_, _ = request(r)
 		})
 		inner := target.Dial
 		target.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			return inner(ctx, addr)
 		}
 		p := newPool(t, target)

@@ -27,7 +27,6 @@ const (
 type Target struct {
 	Name string // the deployment, for the errors of NewPool
 	Addr string // host:port
-	Host string // the Host header of requests that have none; Addr if empty
 
 	TLS        bool
 	CAFile     string // PEM file of the roots to trust; empty: the system's (config key tls.ca)
@@ -73,9 +72,6 @@ func NewPool(t Target) (*Pool, error) {
 func newPoolOf(t Target) (*Pool, error) {
 	if _, _, err := net.SplitHostPort(t.Addr); err != nil {
 		return nil, fmt.Errorf("cannot use upstream addr=%s: %w", t.Addr, cause(err))
-	}
-	if t.Host == "" {
-		t.Host = t.Addr
 	}
 	if t.IdleTimeout <= 0 {
 		t.IdleTimeout = defaultIdle

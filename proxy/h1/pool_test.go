@@ -112,12 +112,12 @@ func TestJanitorSetsItselfForTheNext(t *testing.T) {
 		}
 		for _, c := range calls {
 			c.Finish()
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		for _, want := range []int{3, 2, 1, 0, 0} {
 			synctest.Wait()
 			equal(t, "idle", p.Idle(), want)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			if want == 3 { // the first is due at 4 s
 				synctest.Wait()
 			}
@@ -135,13 +135,13 @@ func TestConnectionsAgeOut(t *testing.T) {
 		for range 4 * 60 {
 			_, _, err := exchange(p, "{}")
 			must(t, err)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		equal(t, "dials in four minutes", dials, 1)
 		for range 61 {
 			_, _, err := exchange(p, "{}")
 			must(t, err)
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 		equal(t, "dials after five", dials, 2)
 	})

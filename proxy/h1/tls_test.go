@@ -162,7 +162,7 @@ func TestTLSWritePauses(t *testing.T) {
 type slowReader struct{ net.Conn }
 
 func (s *slowReader) Read(b []byte) (int, error) {
-	time.Sleep(time.Second)
+	<-time.After(time.Second)
 	return s.Conn.Read(b[:min(len(b), 3000)])
 }
 
