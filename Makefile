@@ -16,7 +16,7 @@ demo: build ## run the gateway with two simulated engines; prints three commands
 	@exec bin/gateway demo
 
 test: check ## lint, vet and every test, race detector on
-	go test -count=1 ./bench/load/... ./proxy/... ./sse ./wire ./trace/... -run 'Alloc|Memory'
+	go test -count=1 ./proxy/... ./sse ./wire ./trace/... -run 'Alloc|Memory|HoldNoBuffer'
 	go test -race -count=1 -timeout 20m ./...
 
 check: ## formatting, vet, staticcheck, other systems compile
@@ -29,7 +29,7 @@ bench: build ## measure the gateway beside direct, nginx and a plain fasthttp pr
 	bash bench/bench.sh
 
 soak: ## 10,000 mixed streams under the race detector
-	TRACEGATE_SOAK=1 go test -race -count=1 -timeout 20m -run 'Crosstalk|CrossTalk' -v ./proxy
+	TRACEGATE_SOAK=1 go test -race -count=1 -timeout 20m -run StreamsDoNotMix -v ./proxy
 
 stamps: ## 1,000 requests: the gateway's stamps against the engine's own, in milliseconds
 	TRACEGATE_STAMPS=1000 go test -count=1 -run TestStampsAgree -v ./proxy
