@@ -37,7 +37,7 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 		r.SetStatusCode(a.status)
 		x.copyResponseHead(&r.Header, a.head, a.passAccount())
 		x.unbuffered(&r.Header)
-		if n := a.head.ContentLength(); a.answer == answerOpaque && n >= 0 {
+		if n := a.head.ContentLength(); a.answer == answerOpaque && n >= 0 && !x.streams() { // with a length the server would not flush every read
 			length = n
 		}
 	}

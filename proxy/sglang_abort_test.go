@@ -50,6 +50,22 @@ func TestSGLangIsTold(t *testing.T) {
 	}
 }
 
+// TestEngineIDIsNeverTheClients: aborting by an id that a client chose could
+// hit another request of the same name, its own retry first of all.
+func TestEngineIDIsNeverTheClients(t *testing.T) {
+	r := newRig(t, setup{deployment: "engine: sglang", tenant: "    trust_request_id: true",
+		engine: fakeengine.Options{Flavor: fakeengine.SGLang}})
+	for range 2 {
+		r.post("/v1/chat/completions", chatBody("Hello"), "X-Request-Id: chosen-by-client")
+		equal(t, "our id", r.record().ID, "chosen-by-client")
+	}
+	logs := r.engine.Requests()
+	equal(t, "requests", len(logs), 2)
+	if logs[0].BodyID == logs[1].BodyID || strings.Contains(logs[0].BodyID, "chosen") {
+		t.Errorf("rids %q and %q", logs[0].BodyID, logs[1].BodyID)
+	}
+}
+
 // TestSGLangIsNotTold of requests that ended by themselves.
 func TestSGLangIsNotTold(t *testing.T) {
 	r := newRig(t, setup{deployment: "engine: sglang", engine: fakeengine.Options{Flavor: fakeengine.SGLang, StepBase: time.Millisecond}})
