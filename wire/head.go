@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // The largest model name and session that are read.
@@ -103,6 +104,9 @@ func (h *Head) readMember(c *cursor, key []byte, model, session string) error {
 	if bytes.IndexByte(key, '\\') >= 0 {
 		key = appendDecoded(buf[:0], key, len(buf))
 	}
+	if h.isVariant(key) {
+		return &BadBody{c.i, "the key " + strconv.Quote(string(key)) + " differs from a known one by its case only, which some upstreams do not tell apart"}
+	}
 	switch string(key) {
 	case "model":
 		return h.readModel(c, model)
@@ -136,6 +140,18 @@ func (h *Head) readMember(c *cursor, key []byte, model, session string) error {
 	}
 	c.skip()
 	return nil
+}
+
+// isVariant: a key that the gateway acts on, in another case. Upstreams that
+// ignore case would take its value for the one that was checked.
+func (h *Head) isVariant(key []byte) bool {
+	k := &h.keys
+	for _, name := range [...]string{"model", "stream", "stream_options", k.maxTokens[0], k.maxTokens[1]} {
+		if len(key) == len(name) && len(name) > 0 && string(key) != name && strings.EqualFold(string(key), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // note skips the value and keeps its place.

@@ -82,6 +82,8 @@ func TestReadHeadRefuses(t *testing.T) {
 		{"comment", `{/**/}`, 1, "member name"},
 		{"two models", `{"model":"a","model":"a"}`, 21, `"model" appears twice`},
 		{"two models, one escaped", `{"model":"a","m\u006fdel":"b"}`, 26, `"model" appears twice`},
+		{"two models, one in another case", `{"model":"a","MODEL":"b"}`, 21, `the key "MODEL" differs from a known one by its case only, which some upstreams do not tell apart`},
+		{"a key in another case", `{"Stream":true}`, 10, `the key "Stream" differs from a known one by its case only, which some upstreams do not tell apart`},
 		{"two streams", `{"stream":true,"stream":false}`, 24, `"stream" appears twice`},
 		{"two limits", `{"max_tokens":5,"max_tokens":6}`, 29, `"max_tokens" appears twice`},
 		{"two options", `{"stream_options":{},"stream_options":{}}`, 38, `"stream_options" appears twice`},
