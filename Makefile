@@ -34,5 +34,5 @@ soak: ## 10,000 mixed streams under the race detector
 stamps: ## 1,000 requests: the gateway's stamps against the engine's own, in milliseconds
 	TRACEGATE_STAMPS=1000 go test -count=1 -run TestStampsAgree -v ./proxy
 
-generate: ## regenerate docs/config.md and the golden files
+generate: ## regenerate docs/config.md
 	go generate ./configs
