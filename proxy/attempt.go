@@ -212,7 +212,7 @@ func (x *exchange) endAttempt(f *fault) {
 	if f != nil {
 		result = x.resultOf(f)
 	}
-	a.permit.End(result, a.seen.Usage.Output)
+	a.permit.End(result, outputTokens(a.seen.Usage))
 	if result == routing.Fault || result == routing.Backpressure {
 		a.up.deployment.Live.Remember(string(kind), a.status, f.told())
 	}

@@ -23,8 +23,9 @@ func (g *Gateway) Drain(ctx context.Context, delay, timeout time.Duration) (cut 
 		return 0
 	}
 	g.book.EachRunning(func(t *trace.Timeline) {
-		cut++
-		g.book.Abort(t.ID(), trace.AbortDrain)
+		if t.Abort(trace.AbortDrain) {
+			cut++
+		}
 	})
 	last, cancelLast := context.WithTimeout(context.Background(), 2*farewell)
 	defer cancelLast()

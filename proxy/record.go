@@ -93,9 +93,17 @@ func tokensOf(u wire.Usage) trace.Tokens {
 	return t
 }
 
+// outputTokens are the generated ones, -1 where nobody told.
+func outputTokens(u wire.Usage) int64 {
+	if !u.Has(wire.FieldOutput) {
+		return trace.Unknown
+	}
+	return u.Output
+}
+
 // clientOf is what the client's headers say about itself.
 func clientOf(h *fasthttp.RequestHeader) trace.Client {
-	c := trace.Client{Agent: agentOf(h.UserAgent())}
+	c := trace.Client{Agent: agentOf(h.UserAgent()), RetryCount: trace.Unknown}
 	for _, name := range [...]string{"X-Claude-Code-Session-Id", "Session-Id", "Thread-Id", "X-Session-Id"} {
 		if v := h.Peek(name); len(v) > 0 {
 			c.Session = bounded(string(v))
@@ -103,7 +111,7 @@ func clientOf(h *fasthttp.RequestHeader) trace.Client {
 		}
 	}
 	if v := h.Peek("X-Stainless-Retry-Count"); len(v) > 0 {
-		if n, err := strconv.Atoi(string(v)); err == nil && n > 0 {
+		if n, err := strconv.Atoi(string(v)); err == nil && n >= 0 {
 			c.RetryCount = n
 		}
 	}
