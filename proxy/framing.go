@@ -8,8 +8,9 @@ import (
 
 // checkFraming refuses heads that two HTTP parsers may read differently.
 // fasthttp refuses most of them itself; these are the ones that it accepts.
-// The request is written anew for the upstream, so nothing can be smuggled
-// through us; the checks protect whoever stands before us.
+// They protect whoever stands before us. What stands behind us gets a request
+// that is written anew, of a target that routeOf has checked and of fields whose
+// names are checked here and whose values fasthttp has.
 func checkFraming(h *fasthttp.RequestHeader) string {
 	raw := h.RawHeaders()
 	hasLength, hasEncoding := false, false

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -55,29 +56,69 @@ var (
 )
 
 // routeOf reads the raw target of a request. ok is false where the target is
-// not a plain path (absolute form, authority form, asterisk).
+// not a path (absolute form, authority form, asterisk), has bytes that no
+// target may have, or would lead to a path upstream that is not plain.
 func routeOf(target []byte) (r route, modelID []byte, ok bool) {
-	if len(target) == 0 || target[0] != '/' {
+	if len(target) == 0 || target[0] != '/' || !isTarget(target) {
 		return route{}, nil, false
 	}
-	path := target
-	if i := bytes.IndexByte(path, '?'); i >= 0 {
-		path = path[:i]
-	}
+	path, _, _ := bytes.Cut(target, []byte("?"))
 	if needsNormalising(path) {
 		var u fasthttp.URI
-		if err := u.Parse(nil, target); err != nil {
-			return route{}, nil, false
-		}
-		path = append([]byte(nil), u.Path()...)
+		u.SetPathBytes(path)
+		path = u.Path()
 	}
 	r, modelID = routeOfPath(path)
+	if r.upstream != "" && !isPlain(r.upstream) {
+		return route{}, nil, false
+	}
 	return r, modelID, true
+}
+
+// isTarget: visible ASCII without '#', RFC 9112 section 3.2. The query is sent
+// on as it came, so nothing in it may end the request line or mean something
+// else to the next reader.
+func isTarget(target []byte) bool {
+	for _, c := range target {
+		if c <= ' ' || c >= 0x7f || c == '#' {
+			return false
+		}
+	}
+	return true
 }
 
 func needsNormalising(path []byte) bool {
 	return bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("//")) || bytes.Contains(path, []byte("/."))
 }
+
+// isPlain says that a decoded path may stand in a request line as it is, and
+// that a server which decodes or normalises it again comes to the same one.
+func isPlain(path string) bool {
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if segment == "" || segment == "." || segment == ".." {
+			return false
+		}
+		for i := range len(segment) {
+			if !plainByte[segment[i]] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+var plainByte = func() (t [256]bool) {
+	for c := '0'; c <= '9'; c++ {
+		t[c] = true
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		t[c], t[c-'a'+'A'] = true, true
+	}
+	for _, c := range "-._~" {
+		t[c] = true
+	}
+	return t
+}()
 
 func routeOfPath(path []byte) (route, []byte) {
 	switch string(path) {

@@ -1,6 +1,10 @@
 package proxy
 
 import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
 	"testing"
 )
 
@@ -67,6 +71,7 @@ func TestSpellingsOfAPath(t *testing.T) {
 	}
 	for _, path := range []string{
 		"/v2/messages", "/v1", "/v1/", "/message", "/Messages", "/v1messages", "/anthropicv1/messages", "/anthropic", "/openai/anthropic/messages",
+		"//v2/messages", "//evil.test/messages", "//evil.test/v1/messages", "/v2%2fmessages?x=http://g/v1/messages",
 		"/nothing", "/metrics", "/abort_request", "/v1/../abort_request", "/v1/%2e%2e/health", "/health", "/v1/messages/../../abort_request", "*",
 	} {
 		got, status := r.goesTo(t, path)
@@ -74,6 +79,55 @@ func TestSpellingsOfAPath(t *testing.T) {
 		if status != 404 && status != 400 {
 			t.Errorf("status of %s: %d", path, status)
 		}
+	}
+}
+
+// unusualTargets are sent on: their paths are plain once they are decoded.
+var unusualTargets = []string{
+	"/v1/audio/speech", "/v1/a-b_c.d~e/0", "/v1/...", "/v1/%61%2db", "/v1/a%2fb", "/v1/a%2F", "/v1//a", "/v1/./a", "/v1/b/../a", "/v1/b/%2e%2e/a", "/v1/%2e/a", "/v1/a/%2E%2e/a",
+}
+
+// badTargets would end the request line upstream, or mean another path to a
+// server that decodes once more.
+var badTargets = []string{
+	"/v1/x%20HTTP/1.1%0d%0aHost:h%0d%0aContent-Length:0%0d%0a%0d%0aPOST%20/abort_request", "/v1/x%20y", "/v1/x%0ay", "/v1/x%0d", "/v1/x%00", "/v1/x%09", "/v1/%7f", "/v1/%80", "/v1/%c3%a9",
+	"/v1/messages%20", "/v1/messages%00", "/openai/v1/x%0d%0a", "/v1/%252e%252e/abort_request", "/v1/%252e", "/v1/x%252f..", "/v1/%25", "/v1/x%zz", "/v1/%", "/v1/x%2",
+	"/v1/x%3fa=b", "/v1/x%3F", "/v1/x%23y", "/v1/x#y", "/v1/messages#x", "/v1/messages?a=b#c", "/v1/messages?#", "/#", "/v1/..\\x", "/v1/x\\..\\y", "/v1/%5c..%5cx", "/v1/%5C",
+	"/v1/x;y", "/v1/x:y", "/v1/x@y", "/v1/x,y", "/v1/x&y", "/v1/x=y", "/v1/x+y", "/v1/\"x\"", "/v1/<x>", "/v1/x\xff", "/v1/\u00e9", "/v1/messages?a=\u00e9", "/v1/messages?\x80", "/v1/messages?\u2028",
+}
+
+// TestBadTargets: refused at the door, and the connection with them.
+func TestBadTargets(t *testing.T) {
+	r := newRig(t, quickly(setup{}))
+	for _, target := range badTargets {
+		c := r.send(target, anyBody)
+		br := bufio.NewReader(c)
+		a := readFrom(t, br)
+		if a.StatusCode != 400 || !a.Close {
+			t.Errorf("status of %s: %d, close: %t", target, a.StatusCode, a.Close)
+			continue
+		}
+		isErrorBody(t, dialects[1], a)
+		contains(t, "message", string(a.body), "target")
+		isClosed(t, br)
+	}
+	equal(t, "requests at the engine", len(r.engine.Requests()), 0)
+}
+
+func TestUnusualTargets(t *testing.T) {
+	got := make(chan string, 1)
+	up := newScripted(t, func(c net.Conn, req *http.Request, _ []byte) {
+		got <- req.RequestURI
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+	})
+	r := newRig(t, setup{upstream: up.url})
+	for i, want := range []string{"audio/speech", "a-b_c.d~e/0", "...", "a-b", "a/b", "a", "a", "a", "a", "a", "a", "a"} {
+		target := unusualTargets[i]
+		if a := r.post(target, anyBody); a.StatusCode != 200 {
+			t.Errorf("status of %s: %d", target, a.StatusCode)
+			continue
+		}
+		equal(t, "upstream path of "+target, <-got, "/v1/"+want)
 	}
 }
 
