@@ -50,6 +50,8 @@ type attempt struct {
 	events   int       // seen before the answer began
 	until    time.Time // when the wait for more is to be broken off; zero = to be worked out
 	terminal bool      // the dialect's last event has been seen
+	bare     bool      // it reported an error where no client looks
+	tokens   int       // content events
 	stopped  bool      // the stream claims an end that its answer has not reached
 }
 
@@ -214,7 +216,7 @@ func (x *exchange) endAttempt(f *fault) {
 	}
 	a.permit.End(result, outputTokens(a.seen.Usage))
 	if result == routing.Fault || result == routing.Backpressure {
-		a.up.deployment.Live.Remember(string(kind), a.status, f.told())
+		a.up.deployment.Live.Remember(string(kind), a.status, x.told(f))
 	}
 	x.noteAttempt(a)
 	x.timeline.EndAttempt(trace.Result(result), string(kind), a.status)

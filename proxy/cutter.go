@@ -25,8 +25,9 @@ type cutter struct {
 // look is what one read of the stream contained.
 type look struct {
 	kinds  wire.Kind
-	tokens int // content events
-	events int // all events
+	tokens int  // content events
+	events int  // all events
+	bare   bool // an error that stands outside of any event, where no client looks
 }
 
 // cut reads b, tells the observation of every event, and returns the bytes
@@ -54,6 +55,7 @@ func (c *cutter) cut(b []byte, p *sse.Parser, d wire.Dialect, o *wire.Observatio
 		kind := d.Observe(o, ev)
 		seen.kinds |= kind
 		seen.events++
+		seen.bare = seen.bare || kind&wire.Failed != 0 && ev.Stray != nil
 		if kind&wire.Content != 0 {
 			seen.tokens++
 		}

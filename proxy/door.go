@@ -101,7 +101,7 @@ func (g *Gateway) where(h *fasthttp.RequestHeader) (route, []byte, *fault) {
 		f.hangUp = true
 		return r, nil, f
 	case !h.IsHTTP11():
-		f := refusal(505, "", "HTTP/1.0 has no chunked answers: use HTTP/1.1")
+		f := refusal(505, "", "only HTTP/1.1 is spoken here")
 		f.hangUp = true
 		return r, nil, f
 	case isUpgrade(h):
@@ -191,6 +191,10 @@ func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 		return fasthttp.RequestConfig{}
 	}
 	e := g.decide(h)
+	if most := e.snap.cfg.Limits.BodyBudget; e.fault == nil && n > most { // it would never fit
+		e.fault = refusal(413, "request_too_large", fmt.Sprintf("the body has %d bytes, more than limits.body_budget=%d", n, most))
+		e.fault.hangUp = true
+	}
 	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
 	if n < 0 {
 		n = e.snap.cfg.Limits.MaxBody // chunked: the size is known when it has been read
@@ -268,7 +272,7 @@ func (g *Gateway) turnAway(ctx *fasthttp.RequestCtx, e entry) {
 	}
 	id := trace.NewID()
 	f.write(&ctx.Response, wire.Chat, id)
-	setIDs(&ctx.Response.Header, id)
+	setOwn(&ctx.Response.Header, id, 0)
 }
 
 // lingerTime is how long a refused body may go on coming, so that its sender

@@ -7,6 +7,7 @@ import (
 	"tracegate/fallback"
 	"tracegate/proxy/h1"
 	"tracegate/trace"
+	"tracegate/wire"
 )
 
 // settle takes the exchange out of the reach of abort, before the last bytes
@@ -27,12 +28,19 @@ var errUnfinished = errors.New("the stream ended before its answer was complete"
 func (x *exchange) lastWords(o *output, out []byte) *fault {
 	a := &x.at
 	if ev, ok := a.parser.End(); ok {
-		x.route.dialect.Observe(&a.seen, ev)
+		a.bare = x.route.dialect.Observe(&a.seen, ev)&wire.Failed != 0 && ev.Stray != nil || a.bare
 	}
 	if !a.terminal && (a.seen.Complete() || a.seen.Failure != nil) {
 		out = a.piece.held // the upstream's last words, without the blank line that ends an event
 	}
 	switch {
+	case a.seen.Failure != nil && a.bare:
+		// The bytes pass, but a parser of events does not see them. They may lack the end of their line.
+		if f := o.write(append(append([]byte(nil), out...), "\n\n"...)); f != nil {
+			return f
+		}
+		return &fault{status: 502, kind: fallback.ErrorEvent, outcome: trace.StreamInterrupted,
+			message: "deployment " + x.deployment + ": the upstream reported an error inside its answer: " + a.seen.Failure.Message}
 	case a.seen.Failure != nil:
 		return x.passFailure(o, out, fallback.ErrorEvent, "the upstream reported an error inside its answer: "+a.seen.Failure.Message)
 	case a.seen.Aborted():
@@ -107,7 +115,7 @@ func (x *exchange) canExplain(f *fault) bool {
 		return false
 	case a.answer == answerWhole && !x.begun, a.answer == answerOpaque:
 		return false
-	case a.seen.Failure != nil && x.begun && a.answer == answerStream:
+	case a.seen.Failure != nil && !a.bare && x.begun && a.answer == answerStream:
 		return false
 	}
 	return !a.piece.loose

@@ -37,7 +37,6 @@ var endingCases = []endingCase{
 	{name: "clean early end", fault: fakeengine.Fault{Kind: fakeengine.EarlyEnd}, kind: "cut", outcome: trace.StreamInterrupted},
 	{name: "DONE without a finish reason", fault: fakeengine.Fault{Kind: fakeengine.LoneDone}, kind: "cut", outcome: trace.StreamInterrupted, only: "chat completions"},
 	{name: "the engine's error event", fault: fakeengine.Fault{Kind: fakeengine.ErrorEvent, Text: "engine died"}, kind: "error_event", outcome: trace.StreamInterrupted, clean: true, only: "messages chat completions"},
-	{name: "bare JSON error line", fault: fakeengine.Fault{Kind: fakeengine.ErrorLine, Text: "quota"}, kind: "error_event", outcome: trace.StreamInterrupted, clean: true},
 	{name: "finish reason abort", fault: fakeengine.Fault{Kind: fakeengine.Finish, Text: "abort"}, kind: "error_event", outcome: trace.StreamInterrupted, clean: true, only: "chat completions"},
 	{name: "hang", fault: fakeengine.Fault{Kind: fakeengine.Hang}, kind: "timeout_idle", outcome: trace.TimeoutIdle, setup: setup{deployment: "timeouts: {idle: 50ms, first_token: 60s}"}},
 }

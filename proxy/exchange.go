@@ -169,12 +169,12 @@ func (x *exchange) admit() *fault {
 	if !ok {
 		return refusal(404, "model_not_found", "there is no model model="+quote([]byte(x.head.Model)))
 	}
+	x.model = m
 	if !x.key.Tenant.MayUse(m.Name()) {
 		f := refusal(403, "model_not_allowed", "this key may not use model="+quote([]byte(x.head.Model)))
 		f.noRetry = true
 		return f
 	}
-	x.model = m
 	if f := x.promptTooLong(); f != nil {
 		return f
 	}
@@ -220,13 +220,13 @@ func (x *exchange) capTokens() trace.Note {
 	switch {
 	case asked < 0 && limit == 0 && x.route.dialect == wire.Messages:
 		limit, name = defaultMaxTokens, "the default"
-	case limit == 0, asked >= 0 && asked <= limit:
+	case limit == 0, asked >= 0 && !x.head.OverLimit(limit):
 		return trace.Note{}
 	}
 	x.stretched, x.maxTokens = true, limit
 	reason := fmt.Sprintf("none was sent: set to %s=%d", name, limit)
 	if asked >= 0 {
-		reason = fmt.Sprintf("%d is over %s=%d", asked, name, limit)
+		reason = fmt.Sprintf("what was asked for is over %s=%d", name, limit)
 	}
 	return trace.Note{Setting: "max_tokens", Action: trace.NoteChanged, Reason: reason}
 }
@@ -264,7 +264,7 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 	x.record(f)
 	var info *trace.ErrorInfo
 	if f != nil {
-		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: f.told()}
+		info = &trace.ErrorInfo{Kind: f.errorKind(), Message: x.told(f)}
 	}
 	x.timeline.Finish(outcome, info)
 	if x.key != nil {

@@ -21,11 +21,30 @@ var never = map[string]bool{
 	"Transfer-Encoding": true, "Upgrade": true, "Expect": true, "Http2-Settings": true,
 	// set anew
 	"Host": true, "Content-Length": true, "Accept-Encoding": true, "X-Request-Id": true, "Traceparent": true,
-	"X-Forwarded-For": true, "X-Forwarded-Host": true, "X-Forwarded-Proto": true, "X-Forwarded-Port": true,
-	"Forwarded": true, "X-Real-Ip": true, "Via": true,
+	// who asks, as proxies before us tell it
+	"Forwarded": true, "X-Real-Ip": true, "Via": true, "True-Client-Ip": true, "X-Client-Ip": true, "X-Cluster-Client-Ip": true,
+	"Fastly-Client-Ip": true, "X-Envoy-External-Address": true, "X-Amzn-Trace-Id": true,
 	// the gateway's own
 	"X-Gateway-Key": true, "X-Gateway-Tags": true, "X-Gateway-Timeout-Ms": true,
 	"Proxy-Authorization": true, "Proxy-Authenticate": true,
+}
+
+// neverPrefix begins names of more headers that tell a vendor who asks.
+// X-Amzn-Bedrock- does not: it is for the upstream.
+var neverPrefix = [][]byte{
+	[]byte("X-Forwarded-"), []byte("X-Original-"), []byte("Cf-"), []byte("X-Amz-"), []byte("X-Amzn-Oidc-"),
+}
+
+func staysHere(name []byte) bool {
+	if never[string(name)] {
+		return true
+	}
+	for _, p := range neverPrefix {
+		if bytes.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
 }
 
 // credentials are dropped too unless the deployment passes the client's own.
@@ -39,17 +58,23 @@ var upstreamOnly = map[string]bool{
 	"Transfer-Encoding": true, "Upgrade": true, "Proxy-Authenticate": true,
 	"Content-Length": true, "Content-Type": true, "Date": true, "Server": true,
 	"X-Request-Id": true, "Request-Id": true,
+	// they would hold for our host name
+	"Alt-Svc": true, "Strict-Transport-Security": true,
 }
 
 // ourPrefix begins the names of our own response headers; those of a gateway
 // behind this one would contradict them.
 var ourPrefix = []byte("X-Gateway-")
 
-// accountHeaders tell of the upstream account's own limits, which are not
-// those of a client behind a shared key.
+// accountHeader: it tells of the upstream's account, whose limits, names and
+// sessions are not those of a client behind a shared key.
 func accountHeader(name []byte) bool {
+	switch string(name) {
+	case "Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "Set-Cookie":
+		return true
+	}
 	return bytes.HasPrefix(name, []byte("Anthropic-Ratelimit-")) || bytes.HasPrefix(name, []byte("X-Ratelimit-")) ||
-		string(name) == "Anthropic-Organization-Id" || string(name) == "Openai-Organization"
+		bytes.HasPrefix(name, []byte("X-Amz-"))
 }
 
 // appendRequestHead writes the head of the upstream request: what the client
@@ -65,22 +90,23 @@ func (x *exchange) appendRequestHead(dst []byte, up *upstream, bodyLength int) [
 	dst = append(dst, " HTTP/1.1\r\nHost: "...)
 	dst = append(dst, up.host...)
 	dst = append(dst, "\r\n"...)
-	named := namedByConnection(h)
+	named := namedBy(h.PeekAll("Connection"))
 	pass, typed := up.passes(), false
 	var key []byte // the tenant's: what is passed is the client's account at the upstream, never the one here
 	if pass {
 		key = credential(h)
 	}
 	for name, value := range h.All() {
-		n := string(name)
-		if n == "Content-Type" && !bytes.Contains(value, []byte("json")) {
-			continue // the body is JSON, as we know: curl and others say something else
-		}
-		typed = typed || n == "Content-Type"
-		if never[n] || (credentials[n] && (!pass || isKey(value, key))) || named[n] {
+		if staysHere(name) || named[string(name)] || (credentials[string(name)] && (!pass || isKey(value, key))) {
 			continue
 		}
-		dst = appendHeader(dst, n, value)
+		if string(name) == "Content-Type" {
+			if !bytes.Contains(value, []byte("json")) {
+				continue // the body is JSON, as we know: curl and others say something else
+			}
+			typed = true
+		}
+		dst = appendHeader(dst, name, value)
 	}
 	if !typed {
 		dst = append(dst, "Content-Type: application/json\r\n"...)
@@ -99,7 +125,7 @@ func isKey(value, key []byte) bool {
 	return len(key) > 0 && bytes.HasSuffix(bytes.TrimSpace(value), key)
 }
 
-func appendHeader(dst []byte, name string, value []byte) []byte {
+func appendHeader(dst, name, value []byte) []byte {
 	dst = append(append(dst, name...), ": "...)
 	return append(append(dst, value...), "\r\n"...)
 }
@@ -111,10 +137,9 @@ func queryOf(target []byte) []byte {
 	return nil
 }
 
-// namedByConnection are the headers that Connection names as belonging to this
-// hop; nil in the ordinary case.
-func namedByConnection(h *fasthttp.RequestHeader) map[string]bool {
-	lines := h.PeekAll("Connection")
+// namedBy are the headers that the lines of a Connection field name as
+// belonging to one hop; nil in the ordinary case.
+func namedBy(lines [][]byte) map[string]bool {
 	if len(lines) == 0 || len(lines) == 1 && (bytes.EqualFold(lines[0], []byte("keep-alive")) || bytes.EqualFold(lines[0], []byte("close"))) {
 		return nil
 	}
@@ -150,8 +175,9 @@ func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.
 	if ct := src.ContentType(); len(ct) > 0 {
 		dst.SetContentTypeBytes(ct)
 	}
+	named := namedBy(src.PeekAll("Connection"))
 	for name, value := range src.All() {
-		if upstreamOnly[string(name)] || bytes.HasPrefix(name, ourPrefix) || (!passAccount && accountHeader(name)) {
+		if upstreamOnly[string(name)] || bytes.HasPrefix(name, ourPrefix) || named[string(name)] || (!passAccount && accountHeader(name)) {
 			continue
 		}
 		dst.AddBytesKV(name, value)
@@ -160,8 +186,7 @@ func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.
 
 // ownHeaders are on every answer, errors too.
 func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
-	setIDs(h, x.timeline.ID())
-	h.SetCanonical(nameAttempts, strconv.AppendInt(nil, int64(x.attempts), 10))
+	setOwn(h, x.timeline.ID(), x.attempts)
 	if x.model != nil {
 		h.SetCanonical(nameModel, []byte(x.model.Name()))
 	}
@@ -170,7 +195,9 @@ func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
 	}
 }
 
-func setIDs(h *fasthttp.ResponseHeader, id string) {
+// setOwn sets what every answer has.
+func setOwn(h *fasthttp.ResponseHeader, id string, attempts int) {
+	h.SetCanonical(nameAttempts, strconv.AppendInt(nil, int64(attempts), 10))
 	h.SetCanonical(nameXRequestID, []byte(id))
 	h.SetCanonical(nameRequestID, []byte(id))
 }

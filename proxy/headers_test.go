@@ -78,6 +78,36 @@ func TestNamesInConnection(t *testing.T) {
 	}
 }
 
+// whoAsks are headers by which proxies before us tell who the client is.
+var whoAsks = []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "x-forwarded-user", "X-Forwarded-Client-Cert",
+	"X-Original-URI", "X-Original-Forwarded-For", "CF-Connecting-IP", "CF-Ray", "cf-ipcountry", "X-Amz-Cf-Id", "X-AMZ-Security-Token", "X-Amzn-Trace-Id", "X-Amzn-Oidc-Identity",
+	"True-Client-IP", "X-Client-IP", "X-Cluster-Client-IP", "Fastly-Client-IP", "X-Envoy-External-Address", "X-Real-IP", "Forwarded", "Via"}
+
+// TestWhoAsksStaysHere: whatever the deployment's credential is.
+func TestWhoAsksStaysHere(t *testing.T) {
+	lines := []string{"X-Forward: kept", "X-Amzn-Bedrock-Trace: kept", "Cfx: kept"}
+	for _, name := range whoAsks {
+		lines = append(lines, name+": 203.0.113.7")
+	}
+	for _, auth := range []string{"bearer", "passthrough", "none"} {
+		r := newRig(t, quickly(setup{deployment: "auth: " + auth}))
+		l, _, _ := r.sentUp(t, dialects[0], dialects[0].path, lines...)
+		for _, name := range whoAsks {
+			equal(t, name+" upstream, auth "+auth, l.Header.Get(name), "")
+		}
+		for _, name := range []string{"X-Forward", "X-Amzn-Bedrock-Trace", "Cfx"} {
+			equal(t, name+" upstream", l.Header.Get(name), "kept")
+		}
+	}
+}
+
+// TestConnectionNamesTheContentType: the body's type is known without the client's word.
+func TestConnectionNamesTheContentType(t *testing.T) {
+	r := newRig(t, quickly(setup{}))
+	l, _, _ := r.sentUp(t, dialects[0], dialects[0].path, "Connection: content-type")
+	equal(t, "Content-Type upstream", strings.Join(l.Header.Values("Content-Type"), "|"), "application/json")
+}
+
 // canaries are keys in every place where a client may put one.
 func canaries(n string) []string {
 	return []string{"Authorization: Bearer " + testKey, "x-api-key: canary-" + n + "-x-api-key", "api-key: canary-" + n + "-api-key",
@@ -206,6 +236,10 @@ func TestResponseHeaders(t *testing.T) {
 		"Keep-Alive: timeout=5\r\nProxy-Authenticate: x\r\nRetry-After: 7\r\nX-RateLimit-Remaining-Requests: 3\r\nanthropic-ratelimit-tokens-remaining: 5\r\n" +
 		"anthropic-ratelimit-unified-status: allowed\r\nanthropic-organization-id: org\r\nopenai-organization: org\r\nopenai-processing-ms: 12\r\n" +
 		"Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nX-Custom: kept\r\nX-Gateway-Deployment: liar\r\n"
+	ownConnection := "Connection: keep-alive, X-Hop\r\nconnection: x-HOP-2\r\nX-Hop: 1\r\nX-Hop-2: 1\r\n"
+	ofTheHost := "Alt-Svc: h3=\":443\"\r\nStrict-Transport-Security: max-age=9\r\n"
+	ofTheAccount := "openai-project: proj\r\nX-Amz-Cf-Id: x\r\nx-amz-request-id: x\r\n"
+	head += ownConnection + ofTheHost + ofTheAccount
 	up := newScripted(t, func(c net.Conn, req *http.Request, _ []byte) {
 		status := "200 OK"
 		if req.Header.Get("X-Want") == "429" {
@@ -230,12 +264,16 @@ func TestResponseHeaders(t *testing.T) {
 					equal(t, "retry-after", h.Get("Retry-After"), "7")
 					equal(t, "custom", h.Get("X-Custom"), "kept")
 					equal(t, "vendor's time", h.Get("Openai-Processing-Ms"), "12")
-					equal(t, "cookies", len(h.Values("Set-Cookie")), 2)
-					equal(t, "Keep-Alive", h.Get("Keep-Alive"), "")
+					for _, name := range []string{"Keep-Alive", "X-Hop", "X-Hop-2", "Alt-Svc", "Strict-Transport-Security"} {
+						equal(t, name, strings.Join(h.Values(name), "|"), "")
+					}
 					equal(t, "id on the timeline", slices.Contains(rec.UpstreamIDs, "up-123456"), true)
 					equal(t, "id of the attempt", rec.Attempts[0].UpstreamID, "up-123456")
-					for _, name := range []string{"X-Ratelimit-Remaining-Requests", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Unified-Status", "Anthropic-Organization-Id", "Openai-Organization"} {
+					for _, name := range []string{"X-Ratelimit-Remaining-Requests", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Unified-Status", "Anthropic-Organization-Id", "Openai-Organization", "Openai-Project", "X-Amz-Cf-Id", "X-Amz-Request-Id", "Set-Cookie"} {
 						equal(t, "has "+name, h.Get(name) != "", auth == "passthrough")
+					}
+					if auth == "passthrough" {
+						equal(t, "cookies", strings.Join(h.Values("Set-Cookie"), "|"), "a=1|b=2")
 					}
 				}
 			}

@@ -19,7 +19,7 @@ func (g *Gateway) serveOther(ctx *fasthttp.RequestCtx, e entry) {
 		return
 	}
 	id := trace.NewID()
-	setIDs(&ctx.Response.Header, id)
+	setOwn(&ctx.Response.Header, id, 0)
 	switch d.route.kind {
 	case routeReady:
 		if !g.Ready() {

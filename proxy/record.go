@@ -33,7 +33,7 @@ func (x *exchange) record(f *fault) {
 		}
 		r.UpstreamDialect = x.dialectName()
 		r.FinishReason = a.seen.FinishReason
-		r.Tokens = tokensOf(a.seen.Usage)
+		r.Tokens = x.tokens()
 		if a.seen.Reported && !r.Stream {
 			r.ReportedTTFT = time.Duration(a.seen.ReportedTTFT * float64(time.Millisecond))
 		}
@@ -74,6 +74,22 @@ func (x *exchange) upstreamIDs() []string {
 		}
 	}
 	return ids
+}
+
+// tokens are what the upstream reported. A stream that did not come to its
+// report is estimated, and marked so: its content events, and the prompt's
+// estimate where nothing was said of it.
+func (x *exchange) tokens() trace.Tokens {
+	a := &x.at
+	t := tokensOf(a.seen.Usage)
+	if a.tokens == 0 || a.seen.Complete() || int64(a.tokens) <= t.Output {
+		return t
+	}
+	t.Output, t.Source = int64(a.tokens), trace.SourceEstimated
+	if t.Input < 0 {
+		t.Input = int64(x.head.EstimatedTokens)
+	}
+	return t
 }
 
 func tokensOf(u wire.Usage) trace.Tokens {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -31,12 +32,19 @@ type fault struct {
 	clean      bool          // the client has got all that the upstream sent, its end included
 }
 
-// told is all that is known of a fault, for the operator.
-func (f *fault) told() string {
+// told is all that is known of a fault, for the operator. An upstream that
+// quotes our credential back to us does not get it into a timeline.
+func (x *exchange) told(f *fault) string {
+	text := f.message
 	if f.detail != "" {
-		return f.detail
+		text = f.detail
 	}
-	return f.message
+	if x.at.up != nil {
+		if key := x.at.up.spec.APIKey.Reveal(); key != "" {
+			text = strings.ReplaceAll(text, key, "[credential]")
+		}
+	}
+	return text
 }
 
 func refusal(status int, code, message string) *fault {

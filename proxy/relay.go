@@ -248,8 +248,10 @@ func (x *exchange) stream(o *output) *fault {
 		}
 		var saw look
 		out, saw, a.stopped = a.piece.cut(b, &a.parser, x.route.dialect, &a.seen)
+		a.bare = a.bare || saw.bare
 		if saw.tokens > 0 {
 			x.timeline.Tokens(saw.tokens)
+			a.tokens += saw.tokens
 			a.step = stepStream
 		} else {
 			x.deadlines.lastSign = time.Now()

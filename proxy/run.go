@@ -155,6 +155,8 @@ func (x *exchange) firstContent(until time.Time) error {
 	a.pending = append(a.pending, out...)
 	a.events += saw.events
 	x.timeline.Tokens(saw.tokens)
+	a.tokens += saw.tokens
+	a.bare = saw.bare
 	switch {
 	case saw.tokens > 0:
 		a.stopped = stopped
@@ -162,6 +164,9 @@ func (x *exchange) firstContent(until time.Time) error {
 		return x.reportedFailure()
 	case stopped:
 		return x.emptyStream()
+	case saw.kinds&wire.Terminal != 0 && a.seen.Aborted():
+		return &fault{status: 502, kind: fallback.ErrorEvent, outcome: trace.UpstreamError,
+			message: "deployment " + x.deployment + ": the upstream aborted the request"}
 	case saw.kinds&wire.Terminal == 0 && len(a.pending) < pendingLimit && !a.piece.loose:
 		return nil
 	}

@@ -35,6 +35,8 @@ func newUpstream(d *routing.Deployment, dial dialer) (*upstream, error) {
 		Addr:     addressOf(u.Hostname(), u.Port(), u.Scheme),
 		ProxyURL: d.Spec.ProxyURL.Reveal(),
 		Dial:     dial,
+
+		RedialTimeout: d.Spec.Timeouts.Connect,
 	}
 	if t := d.Spec.TLS; t != nil {
 		target.CAFile, target.ServerName, target.Insecure = t.CA, t.ServerName, t.Insecure

@@ -69,7 +69,7 @@ func (x *exchange) readStatus() error {
 // readSuccess looks for what a 2xx body says about itself.
 func (x *exchange) readSuccess() error {
 	a := &x.at
-	if len(a.whole) == 0 && a.status != 204 {
+	if len(a.whole) == 0 && (a.status != 204 || x.route.dialect != wire.Other) {
 		return x.emptyStream()
 	}
 	if a.encoded() {

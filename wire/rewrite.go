@@ -149,13 +149,17 @@ func (h *Head) plan(r Rewrite) (e edits) {
 
 // planMaxTokens sets every limit that is there, so that it does not matter which one the upstream reads; where all that
 // are there are null, one of them; where none is there, it adds one.
+// OverLimit reports whether a limit on generated tokens in the body is over n. A body may have two, of which engines
+// read either.
+func (h *Head) OverLimit(n int64) bool { return h.limits[0] > n || h.limits[1] > n }
+
 func (h *Head) planMaxTokens(e *edits, n int64) {
 	if h.keys.maxTokensAdd == "" {
 		return // the dialect has no limit on generated tokens
 	}
 	if h.MaxTokens >= 0 {
 		for i, s := range h.maxTokens {
-			if s.found() && h.limits[i] >= 0 && h.limits[i] != n {
+			if s.found() && h.limits[i] > n {
 				e.add(s, editMaxTokens)
 			}
 		}

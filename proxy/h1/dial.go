@@ -25,6 +25,9 @@ type dial struct {
 // connection that comes after that is closed by the goroutine.
 func (c *Call) startDial() {
 	ctx, cancel := context.WithCancel(context.Background())
+	if limit := c.pool.target.RedialTimeout; c.Redialled && limit > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), limit)
+	}
 	d := &dial{cancel: cancel, done: make(chan struct{}), poke: make(chan struct{}, 1)}
 	c.mu.Lock()
 	c.dial = d

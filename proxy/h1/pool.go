@@ -40,6 +40,9 @@ type Target struct {
 	IdleTimeout time.Duration // how long a connection may idle before it is closed; 0: 4 s
 	MaxAge      time.Duration // how old a connection may get and still be reused, less up to a fifth; 0: 5 min
 
+	// RedialTimeout bounds the re-dial inside ReadHead, which has no step of its own; 0: only `until` does.
+	RedialTimeout time.Duration
+
 	// Dial replaces the dialler; for in-memory connections.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 }
