@@ -243,7 +243,7 @@ func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 		}
 	case !held:
 		e = entry{snap: g.state.Load(), fault: f}
-		e.door.route, _, _ = routeOf(h.RequestURI())
+		e.door.route, _, _ = routeOf(targetOf(ctx))
 	case e.fault != nil: // the body was not let in, whatever else is wrong with it
 	case f == nil:
 		e.fault = tooLarge(e.snap, -1)
@@ -256,6 +256,22 @@ func (g *Gateway) refuseUnread(ctx *fasthttp.RequestCtx, err error) {
 		c.LingerOnClose(e.snap.cfg.Limits.MaxBody, lingerTime)
 	}
 	g.turnAway(ctx, e)
+}
+
+// targetOf is the target of a request whose head may have been too broken for
+// the server, which forgets it then; its first bytes tell for whose dialect the
+// refusal is.
+func targetOf(ctx *fasthttp.RequestCtx) []byte {
+	target := ctx.Request.Header.RequestURI()
+	c := hangup.Of(ctx.Conn())
+	if c == nil || len(target) > 1 {
+		return target
+	}
+	_, rest, ok := bytes.Cut(c.Opening(), []byte(" "))
+	if end := bytes.IndexAny(rest, " ?\r\n"); ok && end > 0 {
+		return rest[:end]
+	}
+	return target
 }
 
 // turnAway answers a request that never became an exchange. One that asked for

@@ -25,7 +25,18 @@ type first struct {
 	n    int
 	err  error
 	step func(fd uintptr) bool
+
+	opening [openingLimit]byte // the first bytes of the newest request,
+	opened  int                // so many
 }
+
+// openingLimit is enough for a method and a path.
+const openingLimit = 96
+
+// Opening returns the first bytes of the newest request as they came, at most
+// openingLimit, until the next one begins. A server that could not parse a head
+// forgets it; this tells at least what was asked for.
+func (c *Conn) Opening() []byte { return c.first.opening[:c.first.opened] }
 
 // readFirst waits for a byte without holding a buffer and takes what else is there.
 func (c *Conn) readFirst(p []byte) (int, error) {
@@ -41,6 +52,7 @@ func (c *Conn) readFirst(p []byte) (int, error) {
 		return 0, f.err
 	}
 	f.rest = f.buf[:f.n]
+	f.opened = copy(f.opening[:], f.rest)
 	return c.takeFirst(p), nil
 }
 
