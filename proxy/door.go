@@ -96,8 +96,8 @@ func (g *Gateway) where(h *fasthttp.RequestHeader) (route, []byte, *fault) {
 		f := refusal(400, "", wrong)
 		f.hangUp = true
 		return r, nil, f
-	case !ok || hasControls(h.RequestURI()):
-		f := refusal(400, "", "the request target must be a path")
+	case !ok:
+		f := refusal(400, "", "the request target must be a plain path in visible ASCII")
 		f.hangUp = true
 		return r, nil, f
 	case !h.IsHTTP11():
@@ -115,11 +115,6 @@ func (g *Gateway) where(h *fasthttp.RequestHeader) (route, []byte, *fault) {
 		return r, nil, f
 	}
 	return r, modelID, nil
-}
-
-// hasControls: the target is sent on as it came, so nothing in it may end a line.
-func hasControls(target []byte) bool {
-	return bytes.IndexFunc(target, func(r rune) bool { return r <= ' ' || r == 0x7f }) >= 0
 }
 
 func isUpgrade(h *fasthttp.RequestHeader) bool {
