@@ -7,9 +7,9 @@ import (
 
 // NewListener returns a listener whose accepted connections are *Conn, watched by w.
 // TLS goes on top: tls.NewListener(hangup.NewListener(ln, w), config). Closing it
-// closes ln and neither w nor the connections.
+// closes ln and neither w nor the connections. It goes on accepting as Persist does.
 func NewListener(ln net.Listener, w *Watcher) net.Listener {
-	return &listener{Listener: ln, watcher: w}
+	return &listener{Listener: Persist(ln, w), watcher: w}
 }
 
 type listener struct {

@@ -4,7 +4,8 @@ import "sync/atomic"
 
 // Watcher learns from the kernel which clients have left. One serves all listeners.
 type Watcher struct {
-	closed atomic.Bool
+	closed  atomic.Bool
+	retries atomic.Uint64
 	poller
 }
 
@@ -26,3 +27,7 @@ func (w *Watcher) Close() {
 		w.shut()
 	}
 }
+
+// AcceptRetries is how often Accept of a listener over this Watcher failed for want of
+// descriptors or memory, and was tried again. It only grows.
+func (w *Watcher) AcceptRetries() uint64 { return w.retries.Load() }
