@@ -23,6 +23,9 @@ const logQueue = 4096
 // logPause is how long a line waits for others to be written with it.
 const logPause = 10 * time.Millisecond
 
+// closeLimit is how long Close waits for a writer that takes nothing.
+const closeLimit = time.Second
+
 // maxMessage is the length in bytes to which an error message is cut in a line.
 const maxMessage = 300
 
@@ -79,13 +82,20 @@ func (l *Log) tell() {
 	}
 }
 
-// Close writes what is queued and ends the log. It may be called more than once; later lines count as dropped.
+// Close writes what is queued and ends the log. It may be called more than once; later lines count as dropped. It waits
+// for a second at most: behind a writer that takes nothing, such as a full pipe, the lines stay unwritten, and the log's
+// goroutine until that Write returns.
 func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.tell()
 	l.mu.Unlock()
-	<-l.idle
+	limit := time.NewTimer(closeLimit)
+	defer limit.Stop()
+	select {
+	case <-l.idle:
+	case <-limit.C:
+	}
 }
 
 // Describe implements prometheus.Collector.

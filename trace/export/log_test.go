@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -99,4 +101,19 @@ func TestFailingWriterIsCounted(t *testing.T) {
 	l.Finished(okStream().Record)
 	l.Close()
 	equal(t, "dropped", testutil.ToFloat64(l), 1)
+}
+
+func TestCloseDoesNotWaitForABlockedWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, out := io.Pipe() // nobody reads
+		l := NewLog(out, FormatJSON, slog.LevelInfo)
+		l.Finished(okStream().Record)
+		began := time.Now()
+		time.AfterFunc(time.Hour, func() { in.Close() }) // ends the test where Close waits
+		l.Close()
+		equal(t, "time of Close", time.Since(began), time.Second)
+		in.Close()
+		l.Close()
+		equal(t, "time of Close with a writer that fails", time.Since(began), time.Second)
+	})
 }
