@@ -27,10 +27,7 @@ func TestCSVHasOneFlatLineForEachRequest(t *testing.T) {
 	})
 	a := r.get("/api/v1/requests?format=csv").is(200)
 	equal(t, "content type", a.Header.Get("Content-Type"), "text/csv; charset=utf-8")
-	lines, err := csv.NewReader(strings.NewReader(a.body)).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	lines := csvLines(t, a.body)
 	for i, want := range []string{
 		"id|client_request_id|tenant|key_id|model|deployment|dialect|stream|outcome|phase|enqueue_time|first_token_time|last_token_time|finish_time|ttft_ms|duration_ms|queue_ms|tokens_input|tokens_output|finish_reason|attempts",
 		`whole|a "quoted", id|team|k1|public|d2|chat|true|ok|finished|2026-11-30T12:00:02Z|2026-11-30T12:00:02.2Z|2026-11-30T12:00:03Z|2026-11-30T12:00:12Z|200.000|10000.000|0.250|12|0|stop|2`,
@@ -40,6 +37,15 @@ func TestCSVHasOneFlatLineForEachRequest(t *testing.T) {
 	}
 	equal(t, "lines", len(lines), 3)
 	equal(t, "nothing selected", r.get("/api/v1/requests?format=csv&model=none").is(200).body, strings.Join(columns, ",")+"\n")
+}
+
+func csvLines(t *testing.T, body string) [][]string {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }
 
 func TestJSONLinesAreTimelines(t *testing.T) {
@@ -77,6 +83,27 @@ func TestExportsCanBePaged(t *testing.T) {
 		last := r.get("/api/v1/requests?limit=1&format=" + format + "&cursor=" + next).is(200)
 		if _, more := last.Header["X-Next-Cursor"]; more || !strings.Contains(last.body, "one") {
 			t.Errorf("%s: last page with cursor %v: %s", format, last.Header["X-Next-Cursor"], last.body)
+		}
+	}
+}
+
+func TestCSVHoldsNoFormulas(t *testing.T) {
+	r := newRig(t, nil)
+	for value, want := range map[string]string{
+		`=HYPERLINK("http://x")`: `'=HYPERLINK("http://x")`, "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+		"\t=1": "'\t=1", "\r=1": "'\r=1", "a=1": "a=1", "'=1": "'=1", "": "",
+	} {
+		r.finished("-id", 1, func(x *trace.Record) {
+			x.ClientID, x.Tenant, x.KeyID, x.Model, x.Dialect, x.FinishReason = value, value, value, value, value, value
+			x.Attempts = []trace.Attempt{{N: 1, Deployment: value}}
+		})
+		line := csvLines(t, r.get("/api/v1/requests?limit=1&format=csv").is(200).body)[1]
+		equal(t, "id", line[0], "'-id")
+		for i, column := range columns {
+			switch column {
+			case "client_request_id", "tenant", "key_id", "model", "deployment", "dialect", "finish_reason":
+				equal(t, column, line[i], want)
+			}
 		}
 	}
 }

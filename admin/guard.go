@@ -3,7 +3,10 @@ package admin
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net"
 	"net/http"
+	"net/netip"
+	"strconv"
 	"strings"
 
 	"tracegate/configs"
@@ -16,13 +19,15 @@ const (
 )
 
 // guard lets callers in by their keys' digests. Without keys everybody is an
-// operator: the check of the configuration warns where that is not on loopback.
+// operator who calls the listener by a name of its own: the check of the
+// configuration warns where it is not on loopback.
 type guard struct {
 	roles map[[sha256.Size]byte]string
+	own   string // the host that the listener was configured with
 }
 
-func newGuard(keys []configs.AdminKey) guard {
-	g := guard{roles: map[[sha256.Size]byte]string{}}
+func newGuard(keys []configs.AdminKey, listen string) guard {
+	g := guard{roles: map[[sha256.Size]byte]string{}, own: hostOf(listen)}
 	for _, k := range keys {
 		var d [sha256.Size]byte
 		if n, err := hex.Decode(d[:], []byte(k.SHA256)); err != nil || n != len(d) {
@@ -37,6 +42,10 @@ func newGuard(keys []configs.AdminKey) guard {
 func (g guard) admit(role string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(g.roles) == 0 {
+			if !g.calledByOwnName(r.Host) {
+				refuse(w, http.StatusForbidden, "without admin.keys only requests to a loopback name or to the host of admin.listen are served, not to host="+strconv.Quote(r.Host))
+				return
+			}
 			h(w, r)
 			return
 		}
@@ -47,9 +56,37 @@ func (g guard) admit(role string, h http.HandlerFunc) http.Handler {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "an admin key is needed: Authorization: Bearer KEY")
 		case role == roleOperator && has != roleOperator:
-			refuse(w, http.StatusForbidden, "this key may read, not act: its role is "+has)
+			refuse(w, http.StatusForbidden, "this needs a key of the role operator: the role of this key is "+has)
 		default:
 			h(w, r)
 		}
 	})
+}
+
+// calledByOwnName says whether the host of a request is this listener's own. A
+// page of another site can make an operator's browser ask us by the site's name,
+// once that name leads here, and read the answers; it cannot choose an address
+// of ours as its name. A listener on all addresses owns each of them.
+func (g guard) calledByOwnName(host string) bool {
+	host = hostOf(host)
+	if strings.EqualFold(host, "localhost") || host != "" && strings.EqualFold(host, g.own) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	if ip.Unmap().IsLoopback() || g.own == "" {
+		return true
+	}
+	own, err := netip.ParseAddr(g.own)
+	return err == nil && (own.IsUnspecified() || own.Unmap() == ip.Unmap())
+}
+
+// hostOf is the host of host:port, or of a host alone; no brackets.
+func hostOf(s string) string {
+	if host, _, err := net.SplitHostPort(s); err == nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
 }

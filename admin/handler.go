@@ -30,6 +30,7 @@ import (
 type Options struct {
 	Version  string
 	Started  time.Time
+	Listen   string // the configured address of the listener, host:port; without keys its host is a name to call it by
 	Keys     []configs.AdminKey
 	Book     *trace.Book
 	Table    func() *routing.Table
@@ -46,7 +47,7 @@ type api struct {
 
 // NewHandler makes the handler of the admin listener.
 func NewHandler(o Options) http.Handler {
-	a := &api{Options: o, guard: newGuard(o.Keys)}
+	a := &api{Options: o, guard: newGuard(o.Keys, o.Listen)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", alive)
 	mux.HandleFunc("GET /readyz", a.readyz)
@@ -59,11 +60,11 @@ func NewHandler(o Options) http.Handler {
 	act("POST /api/v1/requests/{id}/abort", a.abortRequest)
 	read("GET /api/v1/state", a.state)
 	read("GET /metrics", promhttp.HandlerFor(o.Gather, promhttp.HandlerOpts{}).ServeHTTP)
-	read("GET /debug/pprof/", pprof.Index)
-	read("GET /debug/pprof/cmdline", pprof.Cmdline)
-	read("GET /debug/pprof/profile", pprof.Profile)
-	read("GET /debug/pprof/symbol", pprof.Symbol)
-	read("GET /debug/pprof/trace", pprof.Trace)
+	act("GET /debug/pprof/", pprof.Index) // profiles cost time and show what the process holds
+	act("GET /debug/pprof/profile", pprof.Profile)
+	act("GET /debug/pprof/symbol", pprof.Symbol)
+	act("GET /debug/pprof/trace", pprof.Trace)
+	read("GET /debug/pprof/cmdline", nothing) // the index links to it, but a command line holds secrets given by --set
 	read("/", a.unknown(mux))
 	return sameSite(mux)
 }
@@ -90,13 +91,17 @@ func (a *api) unknown(mux *http.ServeMux) http.HandlerFunc {
 			}
 		}
 		if len(allow) == 0 {
-			refuse(w, http.StatusNotFound, "there is nothing at path="+r.URL.Path)
+			nothing(w, r)
 			return
 		}
 		methods := strings.Join(allow, ", ")
 		w.Header().Set("Allow", methods)
 		refuse(w, http.StatusMethodNotAllowed, "this path takes "+methods+" only")
 	}
+}
+
+func nothing(w http.ResponseWriter, r *http.Request) {
+	refuse(w, http.StatusNotFound, "there is nothing at path="+r.URL.Path)
 }
 
 func alive(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }
@@ -119,7 +124,7 @@ GET  /api/v1/requests/{id}         one timeline
 POST /api/v1/requests/{id}/abort   ends a running request
 GET  /metrics                      Prometheus
 GET  /livez, /readyz               probes, no key
-GET  /debug/pprof/                 profiles
+GET  /debug/pprof/                 profiles, for operators
 
 enqueue      the last byte of the request was read
 first token  the first event with generated content: text, reasoning, tool arguments, refusal, audio

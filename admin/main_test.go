@@ -33,6 +33,7 @@ var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 type rig struct {
 	t        *testing.T
 	url      string
+	handler  http.Handler
 	client   *http.Client
 	book     *trace.Book
 	table    *routing.Table
@@ -58,6 +59,12 @@ anonymous: {allow: true}
 // newRig starts the listener; keys are the admin keys' texts by their roles.
 func newRig(t *testing.T, keys map[string]string) *rig {
 	t.Helper()
+	return newRigAt(t, "127.0.0.1:4001", keys)
+}
+
+// newRigAt starts one that was configured to listen there, which it does not.
+func newRigAt(t *testing.T, listen string, keys map[string]string) *rig {
+	t.Helper()
 	cfg, problems := configs.Parse("test.yaml", []byte(rigConfig), nil)
 	if cfg == nil {
 		t.Fatal(problems)
@@ -71,11 +78,12 @@ func newRig(t *testing.T, keys map[string]string) *rig {
 		digest := sha256.Sum256([]byte(key))
 		adminKeys = append(adminKeys, configs.AdminKey{Name: role, SHA256: hex.EncodeToString(digest[:]), Role: role})
 	}
-	server := httptest.NewServer(NewHandler(Options{
-		Version: "v1.2.3", Started: noon, Keys: adminKeys, Book: r.book,
+	r.handler = NewHandler(Options{
+		Version: "v1.2.3", Started: noon, Listen: listen, Keys: adminKeys, Book: r.book,
 		Table: func() *routing.Table { return r.table }, Tenants: func() *limiter.Tenants { return r.tenants },
 		Ready: r.ready.Load, Draining: r.draining.Load, Gather: r.registry,
-	}))
+	})
+	server := httptest.NewServer(r.handler)
 	t.Cleanup(func() {
 		r.client.CloseIdleConnections()
 		server.Close()

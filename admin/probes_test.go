@@ -35,7 +35,7 @@ func TestMetricsAreInPrometheusText(t *testing.T) {
 
 func TestProfilesAreThere(t *testing.T) {
 	r := newRig(t, nil)
-	for _, path := range []string{"/debug/pprof/", "/debug/pprof/cmdline", "/debug/pprof/symbol", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap"} {
+	for _, path := range []string{"/debug/pprof/", "/debug/pprof/symbol", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap"} {
 		a := r.get(path).is(http.StatusOK)
 		if a.Header.Get("Content-Type") == "" {
 			t.Errorf("%s has no content type", path)

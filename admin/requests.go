@@ -182,13 +182,22 @@ func writeCSV(w http.ResponseWriter, records []*trace.Record) {
 	out := csv.NewWriter(w)
 	_ = out.Write(columns) // a failure shows again in Flush, when the caller has gone
 	for _, r := range records {
-		_ = out.Write([]string{r.ID, r.ClientID, r.Tenant, r.KeyID, r.Model, r.Deployment(), r.Dialect,
+		_ = out.Write([]string{text(r.ID), text(r.ClientID), text(r.Tenant), text(r.KeyID), text(r.Model), text(r.Deployment()), text(r.Dialect),
 			strconv.FormatBool(r.Stream), string(r.Outcome), string(r.Phase),
 			wall(r, trace.Enqueue), wall(r, trace.FirstToken), wall(r, trace.LastToken), wall(r, trace.Finish),
 			milliseconds(r.TTFT()), milliseconds(r.Duration()), milliseconds(r.Queue()),
-			count(r.Tokens.Input), count(r.Tokens.Output), r.FinishReason, strconv.Itoa(len(r.Attempts))})
+			count(r.Tokens.Input), count(r.Tokens.Output), text(r.FinishReason), strconv.Itoa(len(r.Attempts))})
 	}
 	out.Flush()
+}
+
+// text is the cell of a value from outside. A spreadsheet would run one that begins like a formula: an apostrophe before
+// it makes it text there.
+func text(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) {
+		return "'" + s
+	}
+	return s
 }
 
 func wall(r *trace.Record, m trace.Mark) string {
