@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -54,26 +53,52 @@ func start(cfg *configs.Config, stderr io.Writer) (*app, error) {
 	book := trace.NewBook(cfg.Timelines.Memory, sinks...)
 	var err error
 	if a.gateway, err = proxy.New(cfg, book, a.log); err != nil {
+		a.close()
 		return nil, err
 	}
 	registry.MustRegister(routing.NewCollector(a.gateway.Table))
 	a.server = a.gateway.Server()
-	a.adminServer = &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: admin.NewHandler(admin.Options{
-		Version: version, Started: time.Now(), Keys: cfg.Admin.Keys, Book: book,
+	a.adminServer = a.newAdminServer(admin.NewHandler(admin.Options{
+		Version: version, Started: time.Now(), Listen: cfg.Admin.Listen, Keys: cfg.Admin.Keys, Book: book,
 		Table: a.gateway.Table, Tenants: a.gateway.Tenants, Ready: a.gateway.Ready, Draining: a.gateway.Draining,
 		Gather: registry,
-	})}
+	}))
 	if err := a.listen(); err != nil {
 		a.close()
 		return nil, err
 	}
-	go a.serve("listen", func() error { return a.server.Serve(a.data) })             // until stop
-	go a.serve("admin.listen", func() error { return a.adminServer.Serve(a.admin) }) // until stop
+	registry.MustRegister(a.ownHealth(book)...)
+	go a.serve("listen", a.data, a.server.Serve)             // until stop
+	go a.serve("admin.listen", a.admin, a.adminServer.Serve) // until stop
 	return a, nil
 }
 
-func (a *app) serve(key string, serve func() error) {
-	if err := serve(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+// newAdminServer has no limit on answers: a profile is written for as long as
+// its caller asked for.
+func (a *app) newAdminServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // it reports every broken connection
+	}
+}
+
+// ownHealth are the counts of what should never or seldom happen to the process itself.
+func (a *app) ownHealth(book *trace.Book) []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "llm_gateway_accept_retries_total",
+			Help: "Attempts to accept a connection that failed for want of file descriptors or memory, and were repeated."},
+			func() float64 { return float64(a.watcher.AcceptRetries()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "llm_gateway_timeline_misuse_total",
+			Help: "Steps of timelines that were out of order. Anything but 0 is a defect of the gateway."},
+			func() float64 { return float64(book.Misuse()) }),
+	}
+}
+
+// serve serves until stop. A listener that fails is closed, so that callers are
+// refused and do not wait for nobody.
+func (a *app) serve(key string, ln net.Listener, serve func(net.Listener) error) {
+	if err := serve(ln); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+		_ = ln.Close()
 		a.failed <- fmt.Errorf("cannot serve %s: %w", key, err)
 	}
 }
@@ -94,7 +119,7 @@ func (a *app) listen() error {
 	if a.admin, err = net.Listen("tcp", a.cfg.Admin.Listen); err != nil {
 		return fmt.Errorf("cannot listen on admin.listen=%s: %w", a.cfg.Admin.Listen, err)
 	}
-	a.admin, err = withTLS(a.admin, a.cfg.Admin.TLS)
+	a.admin, err = withTLS(hangup.Persist(a.admin, a.watcher), a.cfg.Admin.TLS)
 	return err
 }
 
@@ -119,39 +144,6 @@ func withTLS(ln net.Listener, t *configs.ServerTLS) (net.Listener, error) {
 		}
 	}
 	return tls.NewListener(ln, c), nil
-}
-
-// stop drains and ends the process's work. delay is how long requests are
-// still served while readiness says no. A cancelled ctx hurries.
-func (a *app) stop(ctx context.Context, delay time.Duration) {
-	if cut := a.gateway.Drain(ctx, delay, a.cfg.Drain.Timeout); cut > 0 {
-		a.log.Warn("answers were cut", "count", cut, "drain.timeout", a.cfg.Drain.Timeout)
-	}
-	a.close()
-}
-
-const closeLimit = 500 * time.Millisecond
-
-func (a *app) close() {
-	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
-	defer cancel()
-	if a.data != nil {
-		_ = a.server.ShutdownWithContext(ctx) // connections that never sent a request are left to the end of the process
-		_ = a.data.Close()                    // where Serve had not begun
-	}
-	if a.admin != nil {
-		_ = a.adminServer.Shutdown(ctx)
-		_ = a.adminServer.Close() // ends event streams and what else is left
-	}
-	if a.watcher != nil {
-		a.watcher.Close()
-	}
-	if a.gateway != nil {
-		a.gateway.Close()
-	}
-	if a.requests != nil {
-		a.requests.Close()
-	}
 }
 
 func newLog(c configs.Log, w io.Writer) *slog.Logger {

@@ -68,7 +68,7 @@ func runDemo(args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
-	a.printTry(stdout)
+	printTry(stdout, a.data.Addr().String(), a.admin.Addr().String())
 	return a.untilStopped(signals)
 }
 
@@ -93,13 +93,15 @@ func demoYAML(engines []string) ([]byte, error) {
 	return yaml.Bytes(), err
 }
 
-func (a *app) printTry(stdout io.Writer) {
-	admin := ""
-	if url := "http://" + a.admin.Addr().String(); url != defaultAdmin {
-		admin = " --admin " + url
+// printTry prints the commands to try. The one that asks the admin listener names
+// it, unless it would be found without.
+func printTry(stdout io.Writer, data, admin string) {
+	flag := ""
+	if url := "http://" + admin; url != adminURL(adminBase()) {
+		flag = " --admin " + url
 	}
 	t := template.Must(template.New("try").Parse(try))
 	_ = t.Execute(stdout, map[string]string{ // a closed stdout is no reason to stop
-		"Data": a.data.Addr().String(), "Gateway": os.Args[0], "Admin": admin,
+		"Data": data, "Gateway": os.Args[0], "Admin": flag,
 	})
 }

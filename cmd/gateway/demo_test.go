@@ -148,6 +148,23 @@ func (d demo) post(url, body string, headers ...string) string {
 	return string(answer)
 }
 
+// TestThePrintedCommandAsksTheDemo, and not whom GATEWAY_ADMIN names.
+func TestThePrintedCommandAsksTheDemo(t *testing.T) {
+	for _, c := range []struct{ env, admin, want string }{
+		{"", "127.0.0.1:4001", ""},
+		{"", "127.0.0.1:5001", " --admin http://127.0.0.1:5001"},
+		{"http://10.0.0.5:4001", "127.0.0.1:4001", " --admin http://127.0.0.1:4001"},
+		{"https://127.0.0.1:4001", "127.0.0.1:4001", " --admin http://127.0.0.1:4001"},
+		{"http://127.0.0.1:5001/", "127.0.0.1:5001", ""},
+		{"127.0.0.1:5001", "127.0.0.1:5001", ""},
+	} {
+		t.Setenv("GATEWAY_ADMIN", c.env)
+		var out strings.Builder
+		printTry(&out, "127.0.0.1:4000", c.admin)
+		contains(t, c.env+" "+c.admin, out.String(), " request my-first-request"+c.want+"\n")
+	}
+}
+
 // TestTheDemoEndsInTheMiddleOfAnAnswer: Ctrl-C must not need patience.
 func TestTheDemoEndsInTheMiddleOfAnAnswer(t *testing.T) {
 	d := startDemo(t)

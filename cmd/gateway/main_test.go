@@ -16,9 +16,10 @@ var built string
 
 // TestMain makes this test binary a gateway too, under the name "gateway" in PATH: scripts and tests start that one,
 // so that the race detector sees it where it is on.
-func TestMain(m *testing.M) {
-	testscript.Main(suite{m}, map[string]func(){"gateway": main})
-}
+func TestMain(m *testing.M) { testscript.Main(suite{m}, programs) }
+
+// programs are what this test binary can be.
+var programs = map[string]func(){"gateway": main}
 
 type suite struct{ m *testing.M }
 

@@ -37,6 +37,12 @@ type process struct {
 // launch starts a gateway and ends it with the test.
 func launch(t testing.TB, binary string, args ...string) *process {
 	t.Helper()
+	return launchWith(t, nil, binary, args...)
+}
+
+// launchWith lets change alter the command before it starts.
+func launchWith(t testing.TB, change func(*exec.Cmd), binary string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, ended: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	p.cmd = exec.CommandContext(ctx, binary, args...)
@@ -46,6 +52,9 @@ func launch(t testing.TB, binary string, args ...string) *process {
 		t.Fatal(err)
 	}
 	p.cmd.Stdout, p.lines, p.stdout = in, bufio.NewReader(out), out
+	if change != nil {
+		change(p.cmd)
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +79,17 @@ var readyLine = regexp.MustCompile(`^ready data=(127\.0\.0\.1:[1-9]\d*) admin=(1
 // serve starts "gateway serve" with a configuration on free ports, and waits for its ready line.
 func serve(t testing.TB, yaml string, args ...string) *process {
 	t.Helper()
+	return serveWith(t, yaml, "gateway", nil, args...)
+}
+
+// serveWith starts another binary, or a command that change has altered.
+func serveWith(t testing.TB, yaml, binary string, change func(*exec.Cmd), args ...string) *process {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "gateway.yaml")
 	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := launch(t, "gateway", append([]string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...)...)
+	p := launchWith(t, change, binary, append([]string{"serve", "--config", file, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, args...)...)
 	p.ready()
 	return p
 }

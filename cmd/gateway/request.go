@@ -48,19 +48,29 @@ func runRequest(args []string, stdout, stderr io.Writer) error {
 
 // adminFlag is the address of a running gateway's admin listener.
 func adminFlag(fs *flags) *string {
-	base := os.Getenv("GATEWAY_ADMIN")
-	if base == "" {
-		base = defaultAdmin
+	return fs.String("admin", adminBase(), "`URL` of the admin listener, else GATEWAY_ADMIN; the key is taken from GATEWAY_ADMIN_KEY")
+}
+
+// adminBase is where the admin listener is looked for when no flag says where.
+func adminBase() string {
+	if base := os.Getenv("GATEWAY_ADMIN"); base != "" {
+		return base
 	}
-	return fs.String("admin", base, "`URL` of the admin listener, else GATEWAY_ADMIN; the key is taken from GATEWAY_ADMIN_KEY")
+	return defaultAdmin
+}
+
+// adminURL is the URL that a person meant, who may leave the scheme out.
+func adminURL(base string) string {
+	if !strings.Contains(base, "://") {
+		base = "http://" + base
+	}
+	return strings.TrimRight(base, "/")
 }
 
 // ask gets a path of the admin API.
 func ask(base, path string) ([]byte, error) {
-	if !strings.Contains(base, "://") {
-		base = "http://" + base
-	}
-	req, err := http.NewRequest(http.MethodGet, strings.TrimRight(base, "/")+path, nil)
+	base = adminURL(base)
+	req, err := http.NewRequest(http.MethodGet, base+path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("cannot ask the gateway admin=%s: %w", base, err)
 	}

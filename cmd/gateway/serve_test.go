@@ -33,7 +33,8 @@ func TestServeAnswersOnBothListeners(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	metrics, _ := io.ReadAll(resp.Body)
-	for _, family := range []string{"llm_requests_total", "llm_ttft_seconds", "llm_inflight_requests", "llm_gateway_build_info", "go_goroutines", "process_"} {
+	for _, family := range []string{"llm_requests_total", "llm_ttft_seconds", "llm_inflight_requests", "llm_gateway_build_info", "go_goroutines", "process_",
+		"llm_gateway_accept_retries_total 0\n", "llm_gateway_timeline_misuse_total 0\n"} {
 		contains(t, "metrics", string(metrics), family)
 	}
 	p.signal(syscall.SIGINT)

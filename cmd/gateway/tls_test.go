@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -134,6 +135,28 @@ func TestClientCertificatesAreRequired(t *testing.T) {
 				_ = resp.Body.Close()
 				t.Errorf("%s %s: status %d", name, who, resp.StatusCode)
 			}
+		}
+	}
+}
+
+// TestBrokenConnectionsAreDebugLines of the log, in its format.
+func TestBrokenConnectionsAreDebugLines(t *testing.T) {
+	dir := t.TempDir()
+	issue(t, dir, "server")
+	for _, level := range []string{"info", "debug"} {
+		_, yaml := engine(t, fakeengine.Options{StepBase: 1e6}, "log: {format: text, level: "+level+"}\n")
+		p := serve(t, yaml+"admin: {tls: "+strings.ReplaceAll(onlyServer, "DIR", dir)+"}\n")
+		resp, err := client(t).Get("http://" + p.admin + "/livez")
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		if level == "debug" {
+			await(t, "a line", func() bool { return strings.Contains(p.stderr.String(), `level=DEBUG msg="http: TLS handshake error`) })
+		}
+		p.signal(syscall.SIGINT)
+		equal(t, "exit code", p.wait(), 0)
+		if level == "info" && strings.Contains(p.stderr.String(), "TLS handshake") {
+			t.Errorf("at level %s: %s", level, p.stderr.String())
 		}
 	}
 }
