@@ -6,7 +6,8 @@
 // costs no system call and no goroutine. Elsewhere (other systems, in-memory
 // connections) a goroutine reads ahead while a request is watched; what arrives early
 // is kept and handed to the next Read. It also owns the write deadline: a Write fails
-// when the client's socket accepted no byte for the stall limit, or when it is cut.
+// when the client's socket accepted no byte for the stall limit, or when it is cut. Its
+// listeners go on when the process is out of descriptors, for the sake of open streams.
 //
 // Watch, Unwatch, Read, Write, SetStall and Linger belong to the goroutine that serves
 // the connection. CutWrites, Gone, Blocked, Close and the deadline setters may be
