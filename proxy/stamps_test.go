@@ -76,13 +76,17 @@ func (r *rig) stampsOf(t *testing.T, i int) map[string]time.Duration {
 		t.Errorf("%s %q: the engine knows nothing of it: %v", d.name, prompt, err)
 		return nil
 	}
+	begun := own.FirstToken
+	if strings.Contains(prompt, "TOOL") && (d.name == "messages" || d.name == "responses") {
+		begun = own.TokenStamps[1] // the first is the call's name: only arguments are content there
+	}
 	first, last, finish := rec.At(trace.FirstToken), rec.At(trace.LastToken), rec.At(trace.Finish)
 	ttft, _ := rec.TTFT()
 	lags := map[string]time.Duration{
-		"first token": first.Sub(own.FirstToken),
+		"first token": first.Sub(begun),
 		"last token":  last.Sub(own.LastToken),
 		"finish":      finish.Sub(own.Terminal),
-		"ttft":        ttft - own.FirstToken.Sub(own.Arrived),
+		"ttft":        ttft - begun.Sub(own.Arrived),
 		"longest gap": (rec.TBT.Max - longest(own.TokenStamps)).Abs(),
 	}
 	for _, name := range []string{"first token", "last token", "finish"} {
