@@ -78,11 +78,10 @@ func (x *exchange) begin() *fault {
 	x.attempts++
 	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
 	a.rid = a.up.rid(x.route.dialect, x.ownID+"-a"+strconv.Itoa(x.attempts))
-	x.deployment = d.Name()
 	x.timeline.BeginAttempt(d.Name())
+	a.piece.hideUsage = x.streams() && x.head.LacksUsage() && a.up.spec.Profile.UsageByOption
 	a.body = x.bodyFor(a.up)
 	a.request = x.appendRequestHead(requestHeads.get(), a.up, len(a.body))
-	a.piece.hideUsage = x.hidesUsage(a.up)
 
 	now := time.Now()
 	x.deadlines.beginAttempt(now, x.limitsFor(a.up), d.Name(), x.streams(), x.head.EstimatedTokens)
@@ -99,10 +98,7 @@ func (x *exchange) begin() *fault {
 func (x *exchange) noteRoute(c routing.Choice) {
 	x.timeline.Edit(func(r *trace.Record) {
 		r.Route.Strategy = routing.Strategy
-		r.Route.Considered = make([]trace.Considered, 0, len(c.Considered))
-		for _, k := range c.Considered {
-			r.Route.Considered = append(r.Route.Considered, trace.Considered(k))
-		}
+		r.Route.Considered = c.Considered
 	})
 }
 
@@ -118,13 +114,13 @@ func (x *exchange) noDeployment(c routing.Choice) *fault {
 
 // limitsFor are the deployment's limits, lowered by the client's wish.
 func (x *exchange) limitsFor(up *upstream) configs.Timeouts {
-	t := up.spec.Timeouts
-	if x.wish > 0 {
-		if t.Total == 0 || x.wish < t.Total {
-			t.Total = x.wish
+	t, wished := up.spec.Timeouts, x.deadlines.wished
+	if wished > 0 {
+		if t.Total == 0 || wished < t.Total {
+			t.Total = wished
 		}
-		if t.FirstToken == 0 || x.wish < t.FirstToken {
-			t.FirstToken, t.FirstTokenPer1kTokens = x.wish, 0
+		if t.FirstToken == 0 || wished < t.FirstToken {
+			t.FirstToken, t.FirstTokenPer1kTokens = wished, 0
 		}
 	}
 	return t
@@ -133,12 +129,9 @@ func (x *exchange) limitsFor(up *upstream) configs.Timeouts {
 // bodyFor is the client's body with the spans edited that this upstream needs
 // different; the same bytes where it needs none.
 func (x *exchange) bodyFor(up *upstream) []byte {
-	r := wire.Rewrite{IncludeUsage: x.hidesUsage(up)}
+	r := wire.Rewrite{IncludeUsage: x.at.piece.hideUsage, MaxTokens: x.maxTokens}
 	if up.spec.Model != x.head.Model {
 		r.Model = up.spec.Model
-	}
-	if x.stretched {
-		r.MaxTokens = x.maxTokens
 	}
 	if field := up.spec.Profile.RequestIDField(x.dialectName()); field != "" && x.route.kind == routeInference {
 		r.RIDField, r.RID = field, x.at.rid
@@ -150,11 +143,12 @@ func (x *exchange) bodyFor(up *upstream) []byte {
 	return x.at.edited
 }
 
-// hidesUsage says that the usage chunk is asked for on our own account: the
-// client did not, and gets the stream without it.
-func (x *exchange) hidesUsage(up *upstream) bool {
-	return up.spec.Profile.UsageByOption && x.streams() && !x.head.IncludeUsage &&
-		(x.route.dialect == wire.Chat || x.route.dialect == wire.Completions)
+// name is the deployment's, "" before the first attempt.
+func (a *attempt) name() string {
+	if a.up == nil {
+		return ""
+	}
+	return a.up.spec.Name
 }
 
 // releaseRequest gives the request's own buffers back.
@@ -169,8 +163,6 @@ func (a *attempt) releaseRequest() {
 	}
 	a.body = nil
 }
-
-func (a *attempt) passAccount() bool { return a.up.passes() }
 
 // headOf takes a response head from the pool.
 func headOf() *fasthttp.ResponseHeader {
@@ -209,17 +201,16 @@ func (x *exchange) endAttempt(f *fault) {
 	} else {
 		x.discard(a, f)
 	}
-	kind := kindOf(f)
-	result := routing.OK
+	kind, result := fallback.Kind(""), trace.ResultOK
 	if f != nil {
-		result = x.resultOf(f)
+		kind, result = f.kind, x.resultOf(f)
 	}
 	a.permit.End(result, outputTokens(a.seen.Usage))
-	if result == routing.Fault || result == routing.Backpressure {
+	if result == trace.ResultFault || result == trace.ResultBackpressure {
 		a.up.deployment.Live.Remember(string(kind), a.status, x.told(f))
 	}
 	x.noteAttempt(a)
-	x.timeline.EndAttempt(trace.Result(result), string(kind), a.status)
+	x.timeline.EndAttempt(result, string(kind), a.status)
 }
 
 // discard closes a connection whose answer is not wanted or not whole. One
@@ -240,7 +231,7 @@ func (x *exchange) discard(a *attempt, f *fault) {
 }
 
 // resultOf is how the attempt counts for its deployment.
-func (x *exchange) resultOf(f *fault) routing.Result {
+func (x *exchange) resultOf(f *fault) trace.Result {
 	kind, verdict := fallback.Classify(fallback.Failure{Kind: f.kind})
 	return routing.ResultOf(kind, verdict)
 }
@@ -269,16 +260,17 @@ var whatBroke = map[string]string{
 
 // failure turns what went wrong on the connection into a fault.
 func (x *exchange) failure(err error) *fault {
-	if r := x.aborted(); r != "" {
+	if x.aborted() != "" {
 		return x.abortFault()
 	}
 	var e *h1.Error
 	if !errors.As(err, &e) {
-		return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError,
-			message: "deployment " + x.deployment + ": the exchange with it failed", detail: err.Error()}
+		f := x.ofUpstream(fallback.Protocol, trace.UpstreamError, "the exchange with it failed")
+		f.detail = err.Error()
+		return f
 	}
-	f := &fault{status: 502, kind: fallback.Kind(e.Kind), outcome: trace.UpstreamError,
-		message: "deployment " + x.deployment + ": " + whatBroke[e.Kind], detail: "deployment " + x.deployment + ": " + e.Error()}
+	f := x.ofUpstream(fallback.Kind(e.Kind), trace.UpstreamError, whatBroke[e.Kind])
+	f.detail = x.named(e.Error())
 	switch e.Kind {
 	case h1.KindTimeoutConnect:
 		f.status, f.outcome = 504, trace.TimeoutConnect

@@ -40,7 +40,7 @@ const (
 // earliest instant, due() says after a pause which limit has really passed.
 type deadlines struct {
 	limits configs.Timeouts // in force: the deployment's, lowered by the client's header
-	wished time.Duration    // the client's header; 0 = none
+	wished time.Duration    // the client's own limit, which may only lower ours; 0 = none
 	scope  string           // before the names of settings that the deployment overrides: "deployments.d1."
 	global configs.Timeouts // to tell which ones those are
 	began  time.Time        // the enqueue instant

@@ -80,12 +80,11 @@ func (g *Gateway) door(s *snapshot, h *fasthttp.RequestHeader) (d door, f *fault
 }
 
 func tooLarge(s *snapshot, n int) *fault {
-	f := refusal(413, "request_too_large", fmt.Sprintf("the body has %d bytes, more than limits.max_body=%d", n, s.cfg.Limits.MaxBody))
+	size := fmt.Sprintf("%d bytes, more", n)
 	if n < 0 {
-		f.message = fmt.Sprintf("the body has more bytes than limits.max_body=%d", s.cfg.Limits.MaxBody)
+		size = "more bytes"
 	}
-	f.hangUp = true
-	return f
+	return lastRefusal(413, "request_too_large", fmt.Sprintf("the body has %s than limits.max_body=%d", size, s.cfg.Limits.MaxBody))
 }
 
 // where finds the route and refuses what no route takes.
@@ -93,28 +92,17 @@ func (g *Gateway) where(h *fasthttp.RequestHeader) (route, []byte, *fault) {
 	r, modelID, ok := routeOf(h.RequestURI())
 	switch wrong := checkFraming(h); {
 	case wrong != "":
-		f := refusal(400, "", wrong)
-		f.hangUp = true
-		return r, nil, f
+		return r, nil, lastRefusal(400, "", wrong)
 	case !ok:
-		f := refusal(400, "", "the request target must be a plain path in visible ASCII")
-		f.hangUp = true
-		return r, nil, f
+		return r, nil, lastRefusal(400, "", "the request target must be a plain path in visible ASCII")
 	case !h.IsHTTP11():
-		f := refusal(505, "", "only HTTP/1.1 is spoken here")
-		f.hangUp = true
-		return r, nil, f
+		return r, nil, lastRefusal(505, "", "only HTTP/1.1 is spoken here")
 	case isUpgrade(h):
 		return r, nil, refusal(426, "", "WebSocket is not spoken here: send a POST")
 	case unknownExpectation(h):
-		f := refusal(417, "", "the only expectation that is met is 100-continue")
-		f.hangUp = true
-		return r, nil, f
+		return r, nil, lastRefusal(417, "", "the only expectation that is met is 100-continue")
 	}
-	if f := checkMethod(r, h); f != nil {
-		return r, nil, f
-	}
-	return r, modelID, nil
+	return r, modelID, checkMethod(r, h)
 }
 
 func isUpgrade(h *fasthttp.RequestHeader) bool {
@@ -187,8 +175,7 @@ func (g *Gateway) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig
 	}
 	e := g.decide(h)
 	if most := e.snap.cfg.Limits.BodyBudget; e.fault == nil && n > most { // it would never fit
-		e.fault = refusal(413, "request_too_large", fmt.Sprintf("the body has %d bytes, more than limits.body_budget=%d", n, most))
-		e.fault.hangUp = true
+		e.fault = lastRefusal(413, "request_too_large", fmt.Sprintf("the body has %d bytes, more than limits.body_budget=%d", n, most))
 	}
 	limit := headTimeout + time.Duration(n/slowestUpload)*time.Second
 	if n < 0 {

@@ -24,6 +24,12 @@ func (x *exchange) settle() *fault {
 // errUnfinished: the stream's framing ended, its answer did not.
 var errUnfinished = errors.New("the stream ended before its answer was complete")
 
+// What an upstream may say of its answer inside it.
+const (
+	reported        = "the upstream reported an error inside its answer: "
+	upstreamAborted = "the upstream aborted the request"
+)
+
 // lastWords writes the last bytes of a stream and says how the answer ended.
 func (x *exchange) lastWords(o *output, out []byte) *fault {
 	a := &x.at
@@ -39,12 +45,11 @@ func (x *exchange) lastWords(o *output, out []byte) *fault {
 		if f := o.write(append(append([]byte(nil), out...), "\n\n"...)); f != nil {
 			return f
 		}
-		return &fault{status: 502, kind: fallback.ErrorEvent, outcome: trace.StreamInterrupted,
-			message: "deployment " + x.deployment + ": the upstream reported an error inside its answer: " + a.seen.Failure.Message}
+		return x.ofUpstream(fallback.ErrorEvent, trace.StreamInterrupted, reported+a.seen.Failure.Message)
 	case a.seen.Failure != nil:
-		return x.passFailure(o, out, fallback.ErrorEvent, "the upstream reported an error inside its answer: "+a.seen.Failure.Message)
+		return x.passFailure(o, out, reported+a.seen.Failure.Message)
 	case a.seen.Aborted():
-		return x.passFailure(o, out, fallback.ErrorEvent, "the upstream aborted the request")
+		return x.passFailure(o, out, upstreamAborted)
 	case !a.seen.Complete():
 		if f := o.write(out); f != nil {
 			return f
@@ -59,15 +64,16 @@ func (x *exchange) lastWords(o *output, out []byte) *fault {
 
 // passFailure relays an error in the upstream's own words, to the end that the
 // upstream gave it: the client can see that it is one.
-func (x *exchange) passFailure(o *output, out []byte, kind fallback.Kind, message string) *fault {
+func (x *exchange) passFailure(o *output, out []byte, what string) *fault {
 	if f := x.settle(); f != nil {
 		return f
 	}
 	if f := o.write(out); f != nil {
 		return f
 	}
-	return &fault{status: x.at.status, kind: kind, outcome: trace.StreamInterrupted, clean: true,
-		message: "deployment " + x.deployment + ": " + message}
+	f := x.ofUpstream(fallback.ErrorEvent, trace.StreamInterrupted, what)
+	f.status, f.clean = x.at.status, true
+	return f
 }
 
 // cut is what a broken answer means once it has begun.
@@ -79,12 +85,11 @@ func (x *exchange) cut(err error) *fault {
 	if x.at.answer == answerStream && x.timeline.LastToken().IsZero() {
 		outcome = trace.UpstreamError
 	}
-	f := &fault{status: 502, kind: fallback.Cut, outcome: outcome,
-		message: "deployment " + x.deployment + ": " + errUnfinished.Error()}
-	if err != errUnfinished {
-		f.message = "deployment " + x.deployment + ": " + whatBroke[h1.KindCut]
-		f.detail = "deployment " + x.deployment + ": " + err.Error()
+	if err == errUnfinished {
+		return x.ofUpstream(fallback.Cut, outcome, err.Error())
 	}
+	f := x.ofUpstream(fallback.Cut, outcome, whatBroke[h1.KindCut])
+	f.detail = x.named(err.Error())
 	return f
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"tracegate/fallback"
 	"tracegate/limiter"
 	"tracegate/proxy/h1"
 	"tracegate/proxy/hangup"
@@ -34,20 +33,17 @@ type exchange struct {
 
 	body      []byte // as the client sent it; nil once no attempt can need it
 	bodyBytes int64  // taken from the budget
-	stretched bool   // the model's max_tokens or a cap has to be written into the body
-	maxTokens int64  // what is written then
+	maxTokens int64  // the model's, or a cap, that has to be written into the body; 0 = none
 
 	deadlines deadlines
-	wish      time.Duration // the client's own limit, which may only lower ours; 0 = none
 	trace     traceContext
 	ownID     string // ours, also where the client chose another one
 
-	attempts   int
-	deployment string // of the latest attempt
-	at         attempt
-	begun      bool // bytes of an answer have been sent
-	sent       int  // the status that the answer began with; 0 = it did not begin
-	over       bool // finish has run
+	attempts int
+	at       attempt // the latest one; zero before the first
+	begun    bool    // bytes of an answer have been sent
+	sent     int     // the status that the answer began with; 0 = it did not begin
+	over     bool    // finish has run
 
 	state     atomic.Int32            // active, ended, aborting
 	call      atomic.Pointer[h1.Call] // of the attempt under way, for abort
@@ -153,9 +149,9 @@ func (x *exchange) readTimeout() *fault {
 		if err != nil || ms <= 0 {
 			return refusal(400, "", fmt.Sprintf("the header %s=%s must be a whole number of milliseconds above 0", wishHeader, quote(v)))
 		}
-		x.wish = time.Duration(ms) * time.Millisecond
+		x.deadlines.wished = time.Duration(ms) * time.Millisecond
 	}
-	x.deadlines.wished, x.deadlines.global = x.wish, x.snap.cfg.Timeouts
+	x.deadlines.global = x.snap.cfg.Timeouts
 	x.deadlines.begin(time.Now())
 	if x.streams() {
 		x.deadlines.keepalive = x.snap.cfg.Keepalive
@@ -208,7 +204,7 @@ const defaultMaxTokens = 8192
 // capTokens applies the model's and the tenant's max_tokens: a cap on what was
 // asked for, and the value where nothing was.
 func (x *exchange) capTokens() trace.Note {
-	if x.route.kind != routeInference || !hasMaxTokens(x.route.dialect) {
+	if x.route.kind != routeInference || !x.head.TakesMaxTokens() {
 		return trace.Note{}
 	}
 	limit := x.model.Spec.MaxTokens
@@ -223,15 +219,13 @@ func (x *exchange) capTokens() trace.Note {
 	case limit == 0, asked >= 0 && !x.head.OverLimit(limit):
 		return trace.Note{}
 	}
-	x.stretched, x.maxTokens = true, limit
+	x.maxTokens = limit
 	reason := fmt.Sprintf("none was sent: set to %s=%d", name, limit)
 	if asked >= 0 {
 		reason = fmt.Sprintf("what was asked for is over %s=%d", name, limit)
 	}
 	return trace.Note{Setting: "max_tokens", Action: trace.NoteChanged, Reason: reason}
 }
-
-func hasMaxTokens(d wire.Dialect) bool { return d != wire.Embeddings && d != wire.Other }
 
 // releaseBody gives the request's bytes back once no attempt can need them: a
 // long prompt must not stay in memory while its answer streams.
@@ -271,22 +265,4 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 		x.key.Tenant.End()
 	}
 	x.gw.streams.Add(-1)
-}
-
-func (f *fault) errorKind() string {
-	if f.kind != "" {
-		return string(f.kind)
-	}
-	if f.code != "" {
-		return f.code
-	}
-	return strconv.Itoa(f.status)
-}
-
-// kindOf is the failure's kind, "" for none.
-func kindOf(f *fault) fallback.Kind {
-	if f == nil {
-		return ""
-	}
-	return f.kind
 }

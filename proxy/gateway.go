@@ -112,7 +112,10 @@ func (g *Gateway) Tenants() *limiter.Tenants { return g.state.Load().tenants }
 func (g *Gateway) Config() *configs.Config { return g.state.Load().cfg }
 
 // Ready says whether new requests are welcome.
-func (g *Gateway) Ready() bool { return g.mode.Load() == serving }
+func (g *Gateway) Ready() bool { return !g.Draining() }
+
+// Draining says whether the gateway is on its way out.
+func (g *Gateway) Draining() bool { return g.mode.Load() != serving }
 
 // Streams is how many exchanges are under way.
 func (g *Gateway) Streams() int64 { return g.streams.Load() }
@@ -180,6 +183,3 @@ func (g *Gateway) Close() {
 	g.background.Wait()
 	g.state.Load().close()
 }
-
-// Draining says whether the gateway is on its way out.
-func (g *Gateway) Draining() bool { return g.mode.Load() != serving }

@@ -169,15 +169,17 @@ func authLine(d *configs.Deployment) string {
 	}
 }
 
-// copyResponseHead writes the upstream's headers, less its connection's own,
-// into the client's response.
-func (x *exchange) copyResponseHead(dst *fasthttp.ResponseHeader, src *fasthttp.ResponseHeader, passAccount bool) {
+// copyHead begins the client's answer as the upstream began its own: the status
+// and the headers, less those of its connection.
+func (x *exchange) copyHead(r *fasthttp.Response) {
+	dst, src, passes := &r.Header, x.at.head, x.at.up.passes()
+	r.SetStatusCode(x.at.status)
 	if ct := src.ContentType(); len(ct) > 0 {
 		dst.SetContentTypeBytes(ct)
 	}
 	named := namedBy(src.PeekAll("Connection"))
 	for name, value := range src.All() {
-		if upstreamOnly[string(name)] || bytes.HasPrefix(name, ourPrefix) || named[string(name)] || (!passAccount && accountHeader(name)) {
+		if upstreamOnly[string(name)] || bytes.HasPrefix(name, ourPrefix) || named[string(name)] || (!passes && accountHeader(name)) {
 			continue
 		}
 		dst.AddBytesKV(name, value)
@@ -190,8 +192,8 @@ func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
 	if x.model != nil {
 		h.SetCanonical(nameModel, []byte(x.model.Name()))
 	}
-	if x.deployment != "" {
-		h.SetCanonical(nameDeployment, []byte(x.deployment))
+	if name := x.at.name(); name != "" {
+		h.SetCanonical(nameDeployment, []byte(name))
 	}
 }
 

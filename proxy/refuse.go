@@ -51,11 +51,42 @@ func refusal(status int, code, message string) *fault {
 	return &fault{status: status, code: code, message: message, outcome: trace.Refused}
 }
 
+// ofUpstream is a fault of the deployment's answer, or of the way to it.
+func (x *exchange) ofUpstream(kind fallback.Kind, outcome trace.Outcome, what string) *fault {
+	return &fault{status: 502, kind: kind, outcome: outcome, message: x.named(what)}
+}
+
+// named says of which deployment what is told.
+func (x *exchange) named(what string) string { return "deployment " + x.at.name() + ": " + what }
+
+// lastRefusal is a refusal after which the connection cannot be used: bytes
+// that were not read stand on it, or nobody knows where they end.
+func lastRefusal(status int, code, message string) *fault {
+	f := refusal(status, code, message)
+	f.hangUp = true
+	return f
+}
+
 const saturatedRetry = time.Second
 
 // saturated is a refusal for want of room: it passes with time.
 func saturated(message string) *fault {
 	return &fault{status: 503, message: message, outcome: trace.Refused, retryAfter: saturatedRetry}
+}
+
+// Error makes a fault a value that a step can return beside the errors of the
+// connection.
+func (f *fault) Error() string { return f.message }
+
+// errorKind is its kind in a timeline.
+func (f *fault) errorKind() string {
+	if f.kind != "" {
+		return string(f.kind)
+	}
+	if f.code != "" {
+		return f.code
+	}
+	return strconv.Itoa(f.status)
 }
 
 func (f *fault) wire(id string) wire.Error {
@@ -113,8 +144,7 @@ func (f *fault) retryHeaders(h *fasthttp.ResponseHeader) {
 // are JSON, in the client's envelope where they are a page or plain text.
 func (x *exchange) relayRefusal(r *fasthttp.Response) {
 	a := &x.at
-	r.SetStatusCode(a.status)
-	x.copyResponseHead(&r.Header, a.head, a.passAccount())
+	x.copyHead(r)
 	if isJSON(a.whole) || a.encoded() {
 		r.SetBodyRaw(a.whole)
 		return

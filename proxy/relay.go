@@ -26,16 +26,12 @@ func (x *exchange) relay(ctx *fasthttp.RequestCtx) {
 	length := -1
 	switch a.answer {
 	case answerNone: // the keep-alive instant came first
-		r.Header.SetContentType("text/event-stream")
-		r.Header.Set("Cache-Control", "no-cache")
-		r.Header.Set("X-Accel-Buffering", "no")
+		x.unbuffered(&r.Header)
 	case answerWhole:
-		r.SetStatusCode(a.status)
-		x.copyResponseHead(&r.Header, a.head, a.passAccount())
+		x.copyHead(r)
 		length = len(a.whole)
 	default:
-		r.SetStatusCode(a.status)
-		x.copyResponseHead(&r.Header, a.head, a.passAccount())
+		x.copyHead(r)
 		x.unbuffered(&r.Header)
 		if n := a.head.ContentLength(); a.answer == answerOpaque && n >= 0 && !x.streams() { // with a length the server would not flush every read
 			length = n
@@ -184,7 +180,7 @@ func (x *exchange) writeWhole(o *output) *fault {
 	a := &x.at
 	if x.begun { // a keep-alive has begun an event stream, and this is none
 		return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError,
-			message: "deployment " + x.deployment + " answered a stream request without a stream"}
+			message: "deployment " + a.name() + " answered a stream request without a stream"}
 	}
 	x.releaseBody()
 	if f := x.settle(); f != nil {
@@ -247,17 +243,24 @@ func (x *exchange) stream(o *output) *fault {
 			return x.lastWords(o, nil)
 		}
 		var saw look
-		out, saw, a.stopped = a.piece.cut(b, &a.parser, x.route.dialect, &a.seen)
-		a.bare = a.bare || saw.bare
-		if saw.tokens > 0 {
-			x.timeline.Tokens(saw.tokens)
-			a.tokens += saw.tokens
-			a.step = stepStream
-		} else {
+		if out, saw = x.look(b); saw.tokens == 0 {
 			x.deadlines.lastSign = time.Now()
 		}
-		a.terminal = saw.kinds&wire.Terminal != 0 && !a.stopped
 	}
+}
+
+// look takes in what one read of the stream says and returns what of it may be sent.
+func (x *exchange) look(b []byte) (out []byte, saw look) {
+	a := &x.at
+	out, saw, a.stopped = a.piece.cut(b, &a.parser, x.route.dialect, &a.seen)
+	a.bare = a.bare || saw.bare
+	if saw.tokens > 0 {
+		x.timeline.Tokens(saw.tokens)
+		a.tokens += saw.tokens
+		a.step = stepStream
+	}
+	a.terminal = saw.kinds&wire.Terminal != 0 && !a.stopped
+	return out, saw
 }
 
 // nextPiece waits for more of the stream; nil without a fault is its end.

@@ -43,10 +43,6 @@ func (x *exchange) run() *fault {
 	return nil
 }
 
-// Error makes a fault a value that a step can return beside the errors of the
-// connection.
-func (f *fault) Error() string { return f.message }
-
 // advance takes the attempt one step further. Each step may return
 // h1.ErrPaused and is called again.
 func (x *exchange) advance() error {
@@ -151,30 +147,21 @@ func (x *exchange) firstContent(until time.Time) error {
 		return nil
 	}
 	x.timeline.Mark(trace.FirstByte)
-	out, saw, stopped := a.piece.cut(b, &a.parser, x.route.dialect, &a.seen)
+	out, saw := x.look(b)
 	a.pending = append(a.pending, out...)
 	a.events += saw.events
-	x.timeline.Tokens(saw.tokens)
-	a.tokens += saw.tokens
-	a.bare = saw.bare
 	switch {
 	case saw.tokens > 0:
-		a.stopped = stopped
 	case saw.kinds&wire.Failed != 0:
 		return x.reportedFailure()
-	case stopped:
+	case a.stopped:
 		return x.emptyStream()
-	case saw.kinds&wire.Terminal != 0 && a.seen.Aborted():
-		return &fault{status: 502, kind: fallback.ErrorEvent, outcome: trace.UpstreamError,
-			message: "deployment " + x.deployment + ": the upstream aborted the request"}
-	case saw.kinds&wire.Terminal == 0 && len(a.pending) < pendingLimit && !a.piece.loose:
+	case a.terminal && a.seen.Aborted():
+		return x.ofUpstream(fallback.ErrorEvent, trace.UpstreamError, upstreamAborted)
+	case !a.terminal && len(a.pending) < pendingLimit && !a.piece.loose:
 		return nil
 	}
-	a.terminal = saw.kinds&wire.Terminal != 0
 	a.answer = answerStream
-	if saw.tokens > 0 {
-		a.step = stepStream
-	}
 	return nil
 }
 
@@ -201,13 +188,11 @@ func (x *exchange) endedBeforeContent(err error) error {
 	if a.events == 0 || a.seen.Terminated() {
 		return x.emptyStream()
 	}
-	return &fault{status: 502, kind: fallback.Cut, outcome: trace.UpstreamError,
-		message: "deployment " + x.deployment + ": the stream ended before its first token"}
+	return x.ofUpstream(fallback.Cut, trace.UpstreamError, "the stream ended before its first token")
 }
 
 func (x *exchange) emptyStream() *fault {
-	return &fault{status: 502, kind: fallback.Empty, outcome: trace.EmptyStream,
-		message: "deployment " + x.deployment + ": the stream ended without any content"}
+	return x.ofUpstream(fallback.Empty, trace.EmptyStream, "the stream ended without any content")
 }
 
 // reportedFailure is an error object inside a 200, before any content.
@@ -218,5 +203,5 @@ func (x *exchange) reportedFailure() *fault {
 		kind, _ = fallback.Classify(fallback.Failure{Status: why.Status, JSON: true, Message: []byte(why.Code + " " + why.Type + " " + why.Message)})
 	}
 	return &fault{status: 502, kind: kind, outcome: trace.UpstreamError,
-		message: "deployment " + x.deployment + " answered 200 with an error: " + why.Message}
+		message: "deployment " + x.at.name() + " answered 200 with an error: " + why.Message}
 }

@@ -43,7 +43,7 @@ func newUpstream(d *routing.Deployment, dial dialer) (*upstream, error) {
 	}
 	pool, err := h1.NewPool(target)
 	if err != nil {
-		return nil, fmt.Errorf("cannot reach deployment name=%s: %w", d.Name(), err)
+		return nil, err // it names the deployment
 	}
 	return &upstream{
 		deployment: d, spec: d.Spec, pool: pool,

@@ -27,8 +27,7 @@ func (x *exchange) readWhole(until time.Time) error {
 			a.answer = answerOpaque
 		}
 		if len(a.whole) > wholeLimit && a.status != 200 {
-			return &fault{status: 502, kind: fallback.Protocol, outcome: trace.UpstreamError,
-				message: fmt.Sprintf("deployment %s: status %d with a body of more than %d bytes", x.deployment, a.status, wholeLimit)}
+			return x.ofUpstream(fallback.Protocol, trace.UpstreamError, fmt.Sprintf("status %d with a body of more than %d bytes", a.status, wholeLimit))
 		}
 		return nil
 	case err == io.EOF:
@@ -51,7 +50,7 @@ func (x *exchange) readStatus() error {
 	}
 	kind, _ := fallback.Classify(fallback.Failure{Status: a.status, JSON: isJSON(a.whole), Message: firstBytes(a.whole)})
 	f := &fault{status: a.status, kind: kind, outcome: trace.UpstreamError, relay: true,
-		message: fmt.Sprintf("deployment %s answered %d: %s", x.deployment, a.status, x.said())}
+		message: fmt.Sprintf("deployment %s answered %d: %s", a.name(), a.status, x.said())}
 	switch {
 	case a.status < 300 || a.status >= 600, kind == fallback.Protocol:
 		f.status, f.relay = 502, false
@@ -59,7 +58,7 @@ func (x *exchange) readStatus() error {
 		// Our credential, not the client's: it must not hear 401 and ask its user to log in.
 		// Nor may its users hear what the vendor says about it.
 		f.status, f.relay = 502, false
-		f.detail, f.message = f.message, fmt.Sprintf("deployment %s refused the gateway's credential (status %d)", x.deployment, a.status)
+		f.detail, f.message = f.message, fmt.Sprintf("deployment %s refused the gateway's credential (status %d)", a.name(), a.status)
 	case a.status < 500:
 		f.outcome = trace.ClientError // relayed; whose fault it was is the attempt's result
 	}
@@ -78,8 +77,7 @@ func (x *exchange) readSuccess() error {
 	x.route.dialect.ObserveBody(&a.seen, a.whole)
 	if a.seen.Malformed > 0 && isJSON(a.whole) && x.route.dialect != wire.Other {
 		// Without a length the end of the connection is the end of the body, and of a cut one too.
-		return &fault{status: 502, kind: fallback.Cut, outcome: trace.UpstreamError,
-			message: "deployment " + x.deployment + ": its answer is not whole"}
+		return x.ofUpstream(fallback.Cut, trace.UpstreamError, "its answer is not whole")
 	}
 	if a.seen.Failure != nil {
 		return x.reportedFailure()

@@ -7,6 +7,7 @@ import (
 
 	"tracegate/configs"
 	"tracegate/fallback"
+	"tracegate/trace"
 )
 
 // Deployment is one base URL with one served model. Spec never changes; Live
@@ -21,29 +22,17 @@ type Deployment struct {
 // Name is the deployment's name in the file.
 func (d *Deployment) Name() string { return d.Spec.Name }
 
-// Result is how an attempt ended, as counted and as shown.
-type Result string
-
-// The results of an attempt; the words are the public contract's.
-const (
-	OK           Result = "ok"
-	Fault        Result = "fault"
-	Backpressure Result = "backpressure"
-	NotTheirs    Result = "not_theirs"
-	ClientAbort  Result = "client_abort"
-)
-
 // ResultOf names the result of a failed attempt.
-func ResultOf(k fallback.Kind, v fallback.Verdict) Result {
+func ResultOf(k fallback.Kind, v fallback.Verdict) trace.Result {
 	switch {
 	case k == fallback.ClientGone:
-		return ClientAbort
+		return trace.ResultClientAbort
 	case v == fallback.Fault:
-		return Fault
+		return trace.ResultFault
 	case v == fallback.Backpressure:
-		return Backpressure
+		return trace.ResultBackpressure
 	default:
-		return NotTheirs
+		return trace.ResultNotTheirs
 	}
 }
 
@@ -101,7 +90,7 @@ func (d *Deployment) Begin() (p Permit, ok bool) {
 
 // End gives the place back and counts how the attempt ended; tokens are the
 // generated ones, negative where nobody told them. A second call is a bug.
-func (p *Permit) End(r Result, tokens int64) {
+func (p *Permit) End(r trace.Result, tokens int64) {
 	if p.live == nil {
 		panic("BUG: a permit was returned twice")
 	}
@@ -113,15 +102,15 @@ func (p *Permit) End(r Result, tokens int64) {
 		l.told.Add(1)
 	}
 	switch r {
-	case OK:
+	case trace.ResultOK:
 		l.ok.Add(1)
-	case Fault:
+	case trace.ResultFault:
 		l.fault.Add(1)
-	case Backpressure:
+	case trace.ResultBackpressure:
 		l.pressure.Add(1)
-	case NotTheirs:
+	case trace.ResultNotTheirs:
 		l.client.Add(1)
-	case ClientAbort:
+	case trace.ResultClientAbort:
 		l.abort.Add(1)
 	}
 }

@@ -7,23 +7,25 @@ import (
 	"testing"
 
 	"tracegate/fallback"
+	"tracegate/trace"
 )
 
 func TestAPermitReturnedTwiceIsABug(t *testing.T) {
 	d := model(t, table(t, nil, "")).Deployments[0]
 	permit := place(d)
-	permit.End(OK, 1)
+	permit.End(trace.ResultOK, 1)
 	defer func() {
 		equal(t, "panic", fmt.Sprint(recover()), "BUG: a permit was returned twice")
 		equal(t, "in flight", d.Live.Inflight(), 0)
 	}()
-	permit.End(OK, 1)
+	permit.End(trace.ResultOK, 1)
 }
 
 func TestEveryResultIsCountedOnce(t *testing.T) {
 	all := table(t, nil, "")
 	d := model(t, all).Deployments[0]
-	for _, r := range []Result{OK, OK, Fault, Fault, Fault, Backpressure, NotTheirs, ClientAbort} {
+	for _, r := range []trace.Result{trace.ResultOK, trace.ResultOK, trace.ResultFault, trace.ResultFault, trace.ResultFault,
+		trace.ResultBackpressure, trace.ResultNotTheirs, trace.ResultClientAbort} {
 		permit := place(d)
 		permit.End(r, 10)
 	}
@@ -38,7 +40,7 @@ func TestPlacesAreCountedFromManyGoroutines(t *testing.T) {
 		all.Go(func() {
 			for range 500 {
 				permit := place(m.Pick("chat").Deployment)
-				permit.End(OK, 1)
+				permit.End(trace.ResultOK, 1)
 			}
 		})
 	}
@@ -54,16 +56,16 @@ func TestPlacesAreCountedFromManyGoroutines(t *testing.T) {
 func TestResultOfAFailure(t *testing.T) {
 	for _, c := range []struct {
 		failure fallback.Failure
-		want    Result
+		want    trace.Result
 	}{
-		{fallback.Failure{Kind: fallback.Cut}, Fault},
-		{fallback.Failure{Status: 500}, Fault},
-		{fallback.Failure{Status: 429}, Backpressure},
-		{fallback.Failure{Status: 400}, NotTheirs},
-		{fallback.Failure{Status: 500, Message: []byte("cannot schedule new futures after shutdown")}, NotTheirs},
-		{fallback.Failure{Kind: fallback.ClientGone}, ClientAbort},
-		{fallback.Failure{Kind: fallback.WriteStall}, NotTheirs},
-		{fallback.Failure{Kind: fallback.OperatorAbort}, NotTheirs},
+		{fallback.Failure{Kind: fallback.Cut}, trace.ResultFault},
+		{fallback.Failure{Status: 500}, trace.ResultFault},
+		{fallback.Failure{Status: 429}, trace.ResultBackpressure},
+		{fallback.Failure{Status: 400}, trace.ResultNotTheirs},
+		{fallback.Failure{Status: 500, Message: []byte("cannot schedule new futures after shutdown")}, trace.ResultNotTheirs},
+		{fallback.Failure{Kind: fallback.ClientGone}, trace.ResultClientAbort},
+		{fallback.Failure{Kind: fallback.WriteStall}, trace.ResultNotTheirs},
+		{fallback.Failure{Kind: fallback.OperatorAbort}, trace.ResultNotTheirs},
 	} {
 		kind, verdict := fallback.Classify(c.failure)
 		equal(t, string(kind), ResultOf(kind, verdict), c.want)

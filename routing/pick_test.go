@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tracegate/trace"
 )
 
 // picks takes n places, one after the other, and writes where they went; with keep they stay taken.
@@ -18,7 +20,7 @@ func picks(m *Model, n int, keep bool) string {
 		names = append(names, c.Deployment.Name())
 		permit := place(c.Deployment)
 		if !keep {
-			permit.End(OK, 1)
+			permit.End(trace.ResultOK, 1)
 		}
 	}
 	return strings.Join(names, " ")
@@ -94,8 +96,7 @@ func TestEveryDeploymentIsConsideredInTheOrderOfTheFile(t *testing.T) {
 	load(m.Deployments[4], 3)
 	for range 7 {
 		c := m.Pick("chat")
-		want := []Candidate{{"d0", 0, "draining"}, {"d1", 0, "dialect"}, {"d2", 0, "full"}, {"d3", 2, ""}, {"d4", 1, ""}}
-		equal(t, "considered", fmt.Sprint(c.Considered), fmt.Sprint(want))
+		equal(t, "considered", fmt.Sprint(c.Considered), "[{d0 0 draining} {d1 0 dialect} {d2 0 full} {d3 2 } {d4 1 }]")
 		equal(t, "picked", c.Deployment.Name(), "d4")
 	}
 }
@@ -114,7 +115,7 @@ func TestAPlaceGivenBackIsFreeAgain(t *testing.T) {
 	m := model(t, table(t, nil, "max_inflight: 1"))
 	permit := place(m.Pick("chat").Deployment)
 	equal(t, "full", picks(m, 1, false), "-")
-	permit.End(OK, 5)
+	permit.End(trace.ResultOK, 5)
 	equal(t, "free", picks(m, 1, false), "d0")
 }
 

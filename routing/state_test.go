@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"tracegate/trace"
 )
 
 // fields lists the paths of all fields of a JSON value, objects in arrays by their first element.
@@ -87,7 +89,7 @@ func TestSharesAreOfTheModelsTraffic(t *testing.T) {
 	m := model(t, all)
 	for i, tokens := range []int64{30, 10, 10, 50} {
 		permit := place(m.Deployments[i%2])
-		permit.End(OK, tokens)
+		permit.End(trace.ResultOK, tokens)
 	}
 	s := all.State()[0].Deployments
 	for i, want := range [][2]float64{{0.5, 0.4}, {0.5, 0.6}, {0, 0}} {
@@ -101,7 +103,7 @@ func TestSharesOfTokensCountKnownUsageOnly(t *testing.T) {
 	m := model(t, all)
 	end := func(i int, tokens int64) {
 		permit := place(m.Deployments[i])
-		permit.End(OK, tokens)
+		permit.End(trace.ResultOK, tokens)
 	}
 	tokens := func() string {
 		got := ""

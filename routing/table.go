@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tracegate/configs"
+	"tracegate/trace"
 )
 
 // Model is a public name and its deployments.
@@ -108,17 +109,10 @@ const (
 	ExcludedDrained = "draining"
 )
 
-// Candidate is one deployment of a Choice: its score (lower is better) or why it was excluded.
-type Candidate struct {
-	Deployment string
-	Score      float64
-	Excluded   string
-}
-
 // Choice is a decision and everything that was considered for it.
 type Choice struct {
 	Deployment *Deployment // nil when none was left
-	Considered []Candidate
+	Considered []trace.Considered // in the order of the file; the lowest score is best
 }
 
 // Strategy is what Pick decides by.
@@ -128,10 +122,10 @@ const Strategy = "least_inflight"
 // requests in flight per weight, ties in turn. All are considered, in the order
 // of the file.
 func (m *Model) Pick(dialect string) Choice {
-	c := Choice{Considered: make([]Candidate, len(m.Deployments))}
+	c := Choice{Considered: make([]trace.Considered, len(m.Deployments))}
 	best, ties := 0.0, uint64(0)
 	for i, d := range m.Deployments {
-		candidate := Candidate{Deployment: d.Name(), Excluded: d.excluded(dialect)}
+		candidate := trace.Considered{Deployment: d.Name(), Excluded: d.excluded(dialect)}
 		if candidate.Excluded == "" {
 			candidate.Score = float64(d.Live.Inflight()+1) / float64(d.Spec.Weight)
 			switch {
@@ -151,7 +145,7 @@ func (m *Model) Pick(dialect string) Choice {
 
 // tied is the deployment that stands at place turn among those with the best
 // score. Only they take turns: an excluded one would pass its own to its neighbour.
-func (m *Model) tied(considered []Candidate, best float64, turn uint64) *Deployment {
+func (m *Model) tied(considered []trace.Considered, best float64, turn uint64) *Deployment {
 	for i, candidate := range considered {
 		if candidate.Excluded != "" || candidate.Score != best {
 			continue

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tracegate/trace"
 )
 
 // However many ask at once, a deployment never has more than max_inflight.
@@ -26,7 +28,7 @@ func TestMaxInflightHoldsUnderContention(t *testing.T) {
 				for n := c.Deployment.Live.Inflight(); n > worst.Load(); {
 					worst.Store(n)
 				}
-				p.End(OK, 0)
+				p.End(trace.ResultOK, 0)
 			}
 		})
 	}

@@ -92,7 +92,7 @@ func (b *Book) EachRunning(f func(*Timeline)) {
 func (b *Book) live() []*Timeline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]*Timeline(nil), b.running...)
+	return slices.Clone(b.running)
 }
 
 // Get returns the records with that id: ours, the client's, or one of the upstream ids. There are several when a client
@@ -102,7 +102,7 @@ func (b *Book) Get(id string) []*Record {
 		return nil
 	}
 	b.mu.Lock()
-	running := append([]*Timeline(nil), b.running...)
+	running := slices.Clone(b.running)
 	finished, _ := b.finished.newest()
 	b.mu.Unlock()
 	var out, found []*Record
@@ -115,7 +115,7 @@ func (b *Book) Get(id string) []*Record {
 		if t.goesBy(id) {
 			if r := t.Snapshot(); r.Running() {
 				out = append(out, r)
-			} else if !contains(found, r) {
+			} else if !slices.Contains(found, r) {
 				found = append(found, r)
 			}
 		}
@@ -135,24 +135,7 @@ func (t *Timeline) goesBy(id string) bool {
 
 // goesBy says whether id is one of the record's names.
 func (r *Record) goesBy(id string) bool {
-	if r.ID == id || r.ClientID == id {
-		return true
-	}
-	for _, u := range r.UpstreamIDs {
-		if u == id {
-			return true
-		}
-	}
-	return false
-}
-
-func contains(rs []*Record, r *Record) bool {
-	for _, x := range rs {
-		if x == r {
-			return true
-		}
-	}
-	return false
+	return r.ID == id || r.ClientID == id || slices.Contains(r.UpstreamIDs, id)
 }
 
 // Abort aborts the running request with that id of ours, the newest where a client chose the id of one that still runs.

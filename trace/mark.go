@@ -1,8 +1,6 @@
 package trace
 
-import (
-	"strings"
-)
+import "strings"
 
 // Mark is a named instant in the life of a request. The zero value is Enqueue.
 type Mark uint8
@@ -73,11 +71,7 @@ var phaseAfter = map[Mark]Phase{
 func Mermaid() string {
 	var b strings.Builder
 	b.WriteString("stateDiagram-v2\n    [*] --> open\n")
-	for from := range numMarks + 1 {
-		m := Mark(from)
-		if m == numMarks {
-			continue
-		}
+	for m := range numMarks {
 		writeSteps(&b, m)
 	}
 	writeSteps(&b, opened)

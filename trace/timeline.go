@@ -168,9 +168,6 @@ func (t *Timeline) LastToken() time.Time {
 	return t.base.Add(time.Duration(v - 1))
 }
 
-// Streaming says whether content has come and the request still runs.
-func (t *Timeline) Streaming() bool { return t.last.Load() != 0 && t.done.Load() == nil }
-
 // SetPhase says where the request stands, where the marks do not say it: waiting_headers after the connection is made,
 // queue during a backoff.
 func (t *Timeline) SetPhase(p Phase) {

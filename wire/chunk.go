@@ -34,9 +34,7 @@ func observeChunk(o *Observation, data []byte) (k Kind, m marks) {
 		case "error":
 			k |= o.readError(&c)
 		case "obfuscation":
-			if raw, ok := c.str(); ok {
-				m.add(c.i-1-len(raw), c.i-1, padHole)
-			}
+			m.pad(&c)
 		default:
 			c.skip()
 		}

@@ -154,6 +154,12 @@ func (h *Head) isVariant(key []byte) bool {
 	return false
 }
 
+// TakesMaxTokens reports whether the dialect has a limit on generated tokens.
+func (h *Head) TakesMaxTokens() bool { return h.keys.maxTokensAdd != "" }
+
+// LacksUsage reports whether the body asks for a stream that ends without usage, in a dialect where usage is an option.
+func (h *Head) LacksUsage() bool { return h.Stream && !h.IncludeUsage && h.keys.usageOption }
+
 // note skips the value and keeps its place.
 func (h *Head) note(c *cursor, key []byte, at *span) error {
 	if at.found() {

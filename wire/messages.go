@@ -26,14 +26,10 @@ func (messages) Observe(o *Observation, ev sse.Event) Kind {
 
 // observeMessage reads one event. What it is, its JSON says; the event's name counts only where the JSON has no type.
 func observeMessage(o *Observation, data, name []byte) (k Kind, m marks) {
-	c := cursor{b: data}
-	if c.peek() != '{' {
-		if !isDone(data) && len(data) > 0 { // some resellers end every dialect with [DONE]
-			o.Malformed++
-		}
+	c, ok := o.openEvent(data)
+	if !ok {
 		return 0, m
 	}
-	c.object()
 	typ := name
 	var delta messageDelta
 	for key, ok := c.key(); ok; key, ok = c.key() {

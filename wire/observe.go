@@ -25,6 +25,18 @@ func (o *Observation) frame(ev *sse.Event) (k Kind, data []byte) {
 	return k, ev.Data
 }
 
+// openEvent reads up to the first member of an event's object. Some resellers end every dialect with [DONE].
+func (o *Observation) openEvent(data []byte) (c cursor, ok bool) {
+	c.b = data
+	if c.peek() == '{' {
+		return c, c.object()
+	}
+	if len(data) > 0 && !isDone(data) {
+		o.Malformed++
+	}
+	return c, false
+}
+
 // isDone reports whether the data is the end mark of Chat and Completions.
 func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
 

@@ -28,14 +28,10 @@ func (responses) Observe(o *Observation, ev sse.Event) Kind {
 
 // observeResponse reads one event. What it is, its JSON says; the event's name counts only where the JSON has no type.
 func observeResponse(o *Observation, data, name []byte) (k Kind, m marks) {
-	c := cursor{b: data}
-	if c.peek() != '{' {
-		if !isDone(data) && len(data) > 0 {
-			o.Malformed++
-		}
+	c, ok := o.openEvent(data)
+	if !ok {
 		return 0, m
 	}
-	c.object()
 	typ := name
 	var state responseState
 	var delta Kind
@@ -66,9 +62,7 @@ func observeResponse(o *Observation, data, name []byte) (k Kind, m marks) {
 		case "error":
 			k |= o.readError(&c)
 		case "obfuscation":
-			if raw, ok := c.str(); ok {
-				m.add(c.i-1-len(raw), c.i-1, padHole)
-			}
+			m.pad(&c)
 		default:
 			c.skip()
 		}

@@ -6,8 +6,8 @@ import "strconv"
 type Rewrite struct {
 	// Model is the model's name upstream.
 	Model string
-	// MaxTokens is the limit on generated tokens. Where the body has two such members with
-	// numbers, both are set.
+	// MaxTokens is the limit on generated tokens. Where the body has two such members with numbers, each that is over it
+	// is set.
 	MaxTokens int64
 	// IncludeUsage asks the upstream for usage at the end of the stream. It has no effect on a request that is not
 	// streamed (upstreams refuse the option there) or in a dialect without the option.
@@ -128,7 +128,7 @@ func (h *Head) plan(r Rewrite) (e edits) {
 	if r.MaxTokens > 0 {
 		h.planMaxTokens(&e, r.MaxTokens)
 	}
-	if r.IncludeUsage && !h.IncludeUsage && h.Stream && h.keys.usageOption {
+	if r.IncludeUsage && h.LacksUsage() {
 		switch {
 		case h.usage.found():
 			e.add(h.usage, editUsage)
@@ -147,15 +147,15 @@ func (h *Head) plan(r Rewrite) (e edits) {
 	return e
 }
 
-// planMaxTokens sets every limit that is there, so that it does not matter which one the upstream reads; where all that
-// are there are null, one of them; where none is there, it adds one.
 // OverLimit reports whether a limit on generated tokens in the body is over n. A body may have two, of which engines
 // read either.
 func (h *Head) OverLimit(n int64) bool { return h.limits[0] > n || h.limits[1] > n }
 
+// planMaxTokens sets every limit that is over n, so that it does not matter which one the upstream reads; where all that
+// are there are null, one of them; where none is there, it adds one.
 func (h *Head) planMaxTokens(e *edits, n int64) {
-	if h.keys.maxTokensAdd == "" {
-		return // the dialect has no limit on generated tokens
+	if !h.TakesMaxTokens() {
+		return
 	}
 	if h.MaxTokens >= 0 {
 		for i, s := range h.maxTokens {

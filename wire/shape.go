@@ -62,6 +62,13 @@ func (m *marks) text(c *cursor, raw []byte, ok bool) Kind {
 	return Content
 }
 
+// pad reads a string of no meaning.
+func (m *marks) pad(c *cursor) {
+	if raw, ok := c.str(); ok {
+		m.add(c.i-1-len(raw), c.i-1, padHole)
+	}
+}
+
 // shape is one learned event.
 type shape struct {
 	fixed []byte            // the parts between the holes, one after the other
