@@ -33,8 +33,12 @@ func aborted(reason trace.AbortReason) int32 {
 func (x *exchange) clientLeft() { x.abort(trace.AbortClientGone) }
 
 // abort ends the exchange from any goroutine, in any phase, at once: it wakes
-// every wait, closes the upstream connection and makes writes to the client
-// fail. Only the first call counts, and none after the exchange has ended.
+// every wait and closes the upstream connection. Only the first call counts,
+// and none after the exchange has ended.
+//
+// Writes to a client that has left fail from here on. One that is still there
+// gets what is being written and why nothing follows, if it takes them within a
+// farewell: a write that is broken off would leave no room for the last words.
 //
 // After a client's leaving, a metered upstream may be read on for a while to
 // learn what the answer cost; then only the writes are cut.
@@ -42,8 +46,12 @@ func (x *exchange) abort(reason trace.AbortReason) {
 	if !x.state.CompareAndSwap(active, aborted(reason)) {
 		return
 	}
-	if x.conn != nil {
+	switch {
+	case x.conn == nil:
+	case reason == trace.AbortClientGone:
 		x.conn.CutWrites()
+	default:
+		_ = x.conn.SetWriteDeadline(time.Now().Add(farewell)) // a closed connection says so in Write
 	}
 	x.cutCall(reason)
 }

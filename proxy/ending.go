@@ -102,7 +102,6 @@ func (x *exchange) failAnswer(o *output, f *fault) {
 	x.endAttempt(f)
 	if x.canExplain(f) {
 		if x.conn != nil {
-			x.conn.ResumeWrites()
 			x.conn.SetStall(farewell)
 		}
 		e := f.wire(x.timeline.ID())

@@ -66,7 +66,6 @@ func (g *Gateway) open(ctx *fasthttp.RequestCtx, e entry, size int64) *exchange 
 	x.identify()
 	x.timeline.OnAbort(x.abort)
 	if x.conn != nil {
-		x.conn.ResumeWrites()
 		x.conn.ResetBlocked()
 		if x.conn.Watch(x.clientLeft) {
 			x.clientLeft()

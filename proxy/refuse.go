@@ -99,7 +99,7 @@ func (x *exchange) refuse(ctx *fasthttp.RequestCtx, f *fault) {
 	if x.aborted() != "" {
 		f = x.abortFault()
 		if f.kind != fallback.ClientGone && x.conn != nil {
-			x.conn.ResumeWrites() // abort cut them
+			_ = x.conn.SetWriteDeadline(time.Time{}) // abort's, which would outlive this answer
 		}
 	}
 	r := &ctx.Response

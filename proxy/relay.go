@@ -155,7 +155,7 @@ func (x *exchange) drained() bool { return !x.deadlines.drained.IsZero() }
 
 // unwritable: the client takes no more bytes.
 func (x *exchange) unwritable(err error) *fault {
-	if errors.Is(err, hangup.ErrStalled) {
+	if x.aborted() == "" && errors.Is(err, hangup.ErrStalled) {
 		limit := "timeouts.write_stall=" + x.deadlines.limits.WriteStall.String()
 		return &fault{status: 499, kind: fallback.WriteStall, outcome: trace.WriteStall, hangUp: true, limit: limit,
 			message: "the client's socket accepted no byte within " + limit}
