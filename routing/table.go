@@ -111,7 +111,7 @@ const (
 
 // Choice is a decision and everything that was considered for it.
 type Choice struct {
-	Deployment *Deployment // nil when none was left
+	Deployment *Deployment        // nil when none was left
 	Considered []trace.Considered // in the order of the file; the lowest score is best
 }
 
