@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,23 +22,20 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string, cfg *Con
 		byKey[f.key] = f
 		known = append(known, f.key)
 	}
-	var last []pair
-	for _, p := range d.pairs(n, path, 0) {
+	pairs := d.pairs(n, path, 0)
+	if path == "" {
+		slices.SortStableFunc(pairs, func(a, b pair) int { return compareBool(a.key.Value == "models", b.key.Value == "models") })
+	}
+	for _, p := range pairs {
 		f, ok := byKey[p.key.Value]
 		switch {
 		case d.full:
 			return
 		case !ok:
 			d.unknown(p.key, path, known)
-		case path == "" && f.key == "models":
-			last = append(last, p)
 		default:
 			d.value(p.value, v.FieldByIndex(f.index), joinPath(path, f.key), f, cfg)
 		}
-	}
-	for _, p := range last {
-		f := byKey[p.key.Value]
-		d.value(p.value, v.FieldByIndex(f.index), f.key, f, cfg)
 	}
 }
 
@@ -186,7 +184,7 @@ func tagFits(n *yaml.Node, v reflect.Value) bool {
 func assign(v reflect.Value, text string, f field) error {
 	switch {
 	case v.Type() == durationType:
-		value, err := ParseDuration(text)
+		value, err := parseDuration(text)
 		if err != nil {
 			return err
 		}
@@ -198,7 +196,7 @@ func assign(v reflect.Value, text string, f field) error {
 		}
 		v.Set(reflect.ValueOf(value))
 	case f.tag.Get("unit") == "size":
-		value, err := ParseSize(text)
+		value, err := parseSize(text)
 		if err != nil {
 			return err
 		}
@@ -244,17 +242,12 @@ func inEnum(text string, f field) error {
 		return nil
 	}
 	allowed := strings.Split(enum, "|")
-	for _, a := range allowed {
-		if a == text {
-			return nil
-		}
+	if slices.Contains(allowed, text) {
+		return nil
 	}
-	return fmt.Errorf("%q is unknown, allowed %s %s", clip(text), plural(len(allowed), "is", "are"), strings.Join(allowed, ", "))
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
+	are := "are"
+	if len(allowed) == 1 {
+		are = "is"
 	}
-	return many
+	return fmt.Errorf("%q is unknown, allowed %s %s", clip(text), are, strings.Join(allowed, ", "))
 }

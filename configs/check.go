@@ -82,7 +82,7 @@ func checkAddress(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q is not an address, allowed is host:port such as 127.0.0.1:4000 or :4000", clip(text))
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 || port[0] == '+' || port[0] == '-' {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("%q is not a port, allowed are 0 to 65535", clip(port))
 	}
 	if strings.ContainsAny(host, " /@?#") {

@@ -15,13 +15,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 //go:generate go run ./docgen
 
-// MaxFile is the size limit of a configuration file in bytes.
-const MaxFile = 4 << 20
+// maxFile is the size limit of a configuration file in bytes.
+const maxFile = 4 << 20
 
 // Config is the whole configuration, in the order of the YAML file. After Load
 // every value is effective: defaults are filled in and overrides are merged.
@@ -72,7 +73,7 @@ type Config struct {
 // before the checks. The problems are sorted by position, errors and warnings
 // together; the Config is nil if one of them is an error.
 func Load(path string, sets ...string) (*Config, []Problem) {
-	data, err := readFile(path, MaxFile)
+	data, err := readFile(path, maxFile)
 	if err != nil {
 		return nil, []Problem{{File: path, Message: err.Error()}}
 	}
@@ -94,14 +95,14 @@ func Parse(name string, data []byte, env func(string) (string, bool), sets ...st
 		v := &validator{cfg: cfg, d: d}
 		v.resolve()
 		v.validate()
-		for _, p := range Pending(cfg) {
+		for _, p := range pending(cfg) {
 			if !d.bad[p.Path] {
 				d.report(p)
 			}
 		}
 	}
 	problems := sorted(d.problems)
-	if HasErrors(problems) {
+	if hasErrors(problems) {
 		return nil, problems
 	}
 	return cfg, problems
@@ -111,22 +112,11 @@ func Parse(name string, data []byte, env func(string) (string, bool), sets ...st
 func (c *Config) Model(name string) *Model {
 	for i := range c.Models {
 		m := &c.Models[i]
-		if m.Name == name {
+		if m.Name == name || slices.Contains(m.Aliases, name) {
 			return m
-		}
-		for _, alias := range m.Aliases {
-			if alias == name {
-				return m
-			}
 		}
 	}
 	return nil
-}
-
-// Written reports whether the file or --set named the key, for example "timelines.store".
-func (c *Config) Written(path string) bool {
-	_, ok := c.written[path]
-	return ok
 }
 
 func readFile(path string, limit int64) ([]byte, error) {
@@ -140,7 +130,7 @@ func readFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read file %s: %w", path, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("cannot read file %s: it is larger than %s", path, FormatSize(limit))
+		return nil, fmt.Errorf("cannot read file %s: it is larger than %s", path, formatSize(limit))
 	}
 	return data, nil
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -36,9 +34,6 @@ type decoder struct {
 	bad   map[string]bool
 	nodes int
 	full  bool
-	// modelSet and modelNames are what references may name.
-	modelSet   map[string]bool
-	modelNames []string
 }
 
 func (d *decoder) report(p Problem) {
@@ -55,12 +50,7 @@ func (d *decoder) report(p Problem) {
 // fail reports a problem at a node and marks the path as unreadable.
 func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 	d.bad[path] = true
-	at := d.markOf(n)
-	p := Problem{File: d.file, Line: at.line, Col: at.col, Path: path, Message: fmt.Sprintf(format, args...)}
-	if at.set != "" {
-		p.File, p.Line, p.Col = setFile(at.set), 0, 0
-	}
-	d.report(p)
+	d.report(d.markOf(n).problem(d.file, path, fmt.Sprintf(format, args...)))
 }
 
 func (d *decoder) markOf(n *yaml.Node) mark {
@@ -72,8 +62,8 @@ func (d *decoder) markOf(n *yaml.Node) mark {
 
 // document reads the one YAML document of the file; nil when there is none.
 func (d *decoder) document(data []byte) (root *yaml.Node) {
-	if len(data) > MaxFile {
-		d.report(Problem{File: d.file, Message: fmt.Sprintf("the file is larger than %s", FormatSize(MaxFile))})
+	if len(data) > maxFile {
+		d.report(Problem{File: d.file, Message: fmt.Sprintf("the file is larger than %s", formatSize(maxFile))})
 		return nil
 	}
 	if line, col, wrong := badText(data); wrong != "" {
@@ -249,7 +239,8 @@ func joinPath(path, key string) string {
 	return path + "." + key
 }
 
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+// lastKey is the key at the end of a path.
+func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // describe says what a node is, for messages.
 func describe(n *yaml.Node) string {

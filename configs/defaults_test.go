@@ -81,8 +81,8 @@ func TestDefaultsAreTheContract(t *testing.T) {
 	}
 	for line := range strings.Lines(strings.TrimSpace(defaultTable)) {
 		path, want, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		if d, err := ParseDuration(want); err == nil && strings.ContainsAny(want, "smh") {
-			want = FormatDuration(d)
+		if d, err := parseDuration(want); err == nil && strings.ContainsAny(want, "smh") {
+			want = formatDuration(d)
 		}
 		if have[path] != want {
 			t.Errorf("%s: the default is %q, want %q", path, have[path], want)
@@ -113,7 +113,7 @@ func TestGatewayYAMLIsTheDefault(t *testing.T) {
 		if k.Default == "" || !k.Literal || strings.Contains(k.Path, "[]") || inOptionalBlock(k.Path) {
 			continue
 		}
-		if !cfg.Written(k.Path) {
+		if _, ok := cfg.written[k.Path]; !ok {
 			t.Errorf("gateway.yaml has no active line for %s, which has the default %s", k.Path, k.Default)
 		}
 	}
@@ -128,11 +128,7 @@ func inOptionalBlock(path string) bool {
 var commented = regexp.MustCompile(`(?m)^#(\S|  )`)
 
 func TestGatewayYAMLHasEveryKey(t *testing.T) {
-	data, err := os.ReadFile("gateway.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	whole := commented.ReplaceAll(data, []byte("$1"))
+	whole := commented.ReplaceAll(read(t, "gateway.yaml"), []byte("$1"))
 	d := &decoder{file: "gateway.yaml", dir: ".", env: testEnv, written: map[string]mark{}, bad: map[string]bool{}}
 	root := d.document(whole)
 	if root == nil {
@@ -180,7 +176,7 @@ func TestExampleYAMLLoadsAndIsFull(t *testing.T) {
 	}
 }
 
-func read(t *testing.T, name string) []byte {
+func read(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {

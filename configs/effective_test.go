@@ -151,7 +151,7 @@ func TestWrittenKeysWinOverTheEngine(t *testing.T) {
 }
 
 func TestProfiles(t *testing.T) {
-	v, s := ProfileOf("auto"), ProfileOf("sglang")
+	v, s := profileOf("auto"), profileOf("sglang")
 	if v.Engine != "vllm" || !v.HeadersFirst || v.Abort != AbortClose || !v.UsageByOption || v.Hosted {
 		t.Errorf("vllm: %+v", v)
 	}
@@ -161,11 +161,11 @@ func TestProfiles(t *testing.T) {
 	if s.HeadersFirst || s.Abort != AbortRequest || s.RequestIDField("messages") != "rid" || s.RequestIDField("responses") != "request_id" {
 		t.Errorf("sglang: %+v", s)
 	}
-	if ProfileOf("anthropic").UsageByOption || ProfileOf("openai").RequestIDField("chat") != "" {
+	if profileOf("anthropic").UsageByOption || profileOf("openai").RequestIDField("chat") != "" {
 		t.Error("hosted engines")
 	}
 	v.Dialects[0] = "changed"
-	if ProfileOf("vllm").Dialects[0] == "changed" {
+	if profileOf("vllm").Dialects[0] == "changed" {
 		t.Error("a caller can change the profile of all")
 	}
 }
@@ -204,7 +204,7 @@ func TestFirstTokenForSaturates(t *testing.T) {
 	if got := (Timeouts{FirstTokenPer1kTokens: time.Second}).FirstTokenFor(5000); got != 0 {
 		t.Errorf("no limit became %v", got)
 	}
-	tm = Timeouts{FirstToken: MaxDuration, FirstTokenPer1kTokens: MaxDuration}
+	tm = Timeouts{FirstToken: maxDuration, FirstTokenPer1kTokens: maxDuration}
 	if got := tm.FirstTokenFor(math.MaxInt); got != math.MaxInt64 {
 		t.Errorf("overflow: %v", got)
 	}

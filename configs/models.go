@@ -2,6 +2,7 @@ package configs
 
 import (
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -104,12 +105,7 @@ type Deployment struct {
 
 // Speaks reports whether the upstream takes the dialect as it is.
 func (d *Deployment) Speaks(dialect string) bool {
-	for _, have := range d.Dialects {
-		if have == dialect {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(d.Dialects, dialect)
 }
 
 // Replicas is a range of replicas.

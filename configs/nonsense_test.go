@@ -13,7 +13,7 @@ import (
 // as the test's own timeout.
 func TestNonsenseEnds(t *testing.T) {
 	fill := func(unit string, size int) []byte { return bytes.Repeat([]byte(unit), size/len(unit)) }
-	const size = MaxFile - 100
+	const size = maxFile - 100
 	var bomb strings.Builder
 	bomb.WriteString("timeouts: &a0 {idle: 1s}\nretry:\n  <<: [*a0]\n")
 	for i := range 30 {
@@ -25,7 +25,7 @@ func TestNonsenseEnds(t *testing.T) {
 		"5 MB of text":      fill("nonsense ", 5<<20),
 		"text":              fill("nonsense ", size),
 		"lines":             fill("nonsense\n", size),
-		"unknown keys":      fill("k", 10),
+		"one word":          fill("k", 10),
 		"brackets":          fill("[", size),
 		"braces":            fill("{a: ", size),
 		"indents":           []byte(indents(3000)),
@@ -43,7 +43,7 @@ func TestNonsenseEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, problems := Parse("x", data, nil)
-			if cfg != nil || !HasErrors(problems) {
+			if cfg != nil || !hasErrors(problems) {
 				t.Fatal("nonsense was accepted")
 			}
 			if len(problems) > maxProblems+1 {
@@ -102,16 +102,12 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	files, _ := filepath.Glob("testdata/*.yaml")
 	for _, name := range append(files, "gateway.yaml", "example.yaml") {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(data, "timeouts.idle=5s")
+		f.Add(read(f, name), "timeouts.idle=5s")
 	}
 	f.Add([]byte("models: [&a {<<: *a}]"), "models[0].<<=[x]")
 	f.Fuzz(func(t *testing.T, data []byte, set string) {
 		cfg, problems := Parse("fuzz.yaml", data, nil, set)
-		if (cfg == nil) != HasErrors(problems) {
+		if (cfg == nil) != hasErrors(problems) {
 			t.Fatalf("config %v with problems %v", cfg != nil, problems)
 		}
 		for _, p := range problems {

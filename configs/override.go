@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,8 +15,7 @@ const setPrefix = "--set "
 // The value of a key that holds a credential is left out.
 func setFile(set string) string {
 	path, _, _ := strings.Cut(set, "=")
-	last := path[strings.LastIndexByte(path, '.')+1:]
-	switch last {
+	switch lastKey(path) {
 	case "api_key", "secret", "url", "proxy_url", "insert_url", "select_url", "endpoint", "webhook":
 		return setPrefix + path + "=" + redacted
 	}
@@ -72,7 +72,7 @@ func valueNode(text string) (*yaml.Node, error) {
 		}
 		return doc.Content[0], nil
 	}
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}, nil
+	return scalar("!!str", text), nil
 }
 
 // find walks to the node that the path names and makes missing mappings on its way.
@@ -120,18 +120,15 @@ func (d *decoder) member(n *yaml.Node, key, set string) (*yaml.Node, error) {
 		if p.key.Value != key {
 			continue
 		}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			if n.Content[i] == p.key {
-				return n.Content[i+1], nil
-			}
+		if slices.Contains(n.Content, p.key) {
+			return p.value, nil
 		}
 		// A merged key: it becomes the mapping's own, the anchor stays as it is.
 		own := clone(p.value, map[*yaml.Node]bool{})
 		n.Content = append(n.Content, p.key, own)
 		return own, nil
 	}
-	name := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key}
-	value := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
+	name, value := scalar("!!str", key), scalar("!!null", "")
 	d.sets[name], d.sets[value] = set, set
 	n.Content = append(n.Content, name, value)
 	return value, nil

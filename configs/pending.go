@@ -3,6 +3,8 @@ package configs
 import (
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -87,9 +89,9 @@ func (row *pendingKey) inDocs() string {
 	return "Not active in this version: " + row.instead
 }
 
-// Pending warns about every key that was written and does nothing in this version.
+// pending warns about every key that was written and does nothing in this version.
 // A value that asks for nothing (0, false, an empty list) is no reason to warn.
-func Pending(cfg *Config) []Problem {
+func pending(cfg *Config) []Problem {
 	var out []Problem
 	for path, at := range cfg.written {
 		key := elementPath(path)
@@ -97,13 +99,8 @@ func Pending(cfg *Config) []Problem {
 			if row.path != key || !row.asks(cfg, path) {
 				continue
 			}
-			p := Problem{
-				File: cfg.file, Line: at.line, Col: at.col, Path: path, Warning: true,
-				Message: "it is not active in this version: " + row.instead,
-			}
-			if at.set != "" {
-				p.File, p.Line, p.Col = setFile(at.set), 0, 0
-			}
+			p := at.problem(cfg.file, path, "it is not active in this version: "+row.instead)
+			p.Warning = true
 			out = append(out, p)
 		}
 	}
@@ -116,12 +113,7 @@ func (row pendingKey) asks(cfg *Config, path string) bool {
 	if !ok || asksNothing(v) || v.Kind() == reflect.Struct && !cfg.writtenBelow(path) {
 		return false
 	}
-	for _, value := range row.active {
-		if fmt.Sprint(v.Interface()) == value {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(row.active, fmt.Sprint(v.Interface()))
 }
 
 // writtenBelow reports whether any key of the block was written; one that has only
@@ -139,20 +131,10 @@ func asksNothing(v reflect.Value) bool {
 	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
 }
 
+var indexPattern = regexp.MustCompile(`\[\d+\]`)
+
 // elementPath writes [] for every index.
-func elementPath(path string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(path, '[')
-		end := strings.IndexByte(path, ']')
-		if i < 0 || end < i {
-			b.WriteString(path)
-			return b.String()
-		}
-		b.WriteString(path[:i] + "[]")
-		path = path[end+1:]
-	}
-}
+func elementPath(path string) string { return indexPattern.ReplaceAllLiteralString(path, "[]") }
 
 // valueAt finds the value of a path such as models[0].queue.
 func valueAt(v reflect.Value, path string) (reflect.Value, bool) {
@@ -167,16 +149,12 @@ func valueAt(v reflect.Value, path string) (reflect.Value, bool) {
 		if v.Kind() != reflect.Struct {
 			return v, false
 		}
-		found := false
-		for _, f := range fieldsOf(v.Type()) {
-			if f.key == key {
-				v, found = v.FieldByIndex(f.index), true
-				break
-			}
-		}
-		if !found {
+		fields := fieldsOf(v.Type())
+		at := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if at < 0 {
 			return v, false
 		}
+		v = v.FieldByIndex(fields[at].index)
 		if indexed {
 			i, err := strconv.Atoi(strings.TrimSuffix(index, "]"))
 			if err != nil || v.Kind() != reflect.Slice || i >= v.Len() {

@@ -19,8 +19,8 @@ func TestPendingRowsNameKeysOfTheTree(t *testing.T) {
 
 func TestPendingWarnsForWhatIsAskedFor(t *testing.T) {
 	cfg, problems := Load("example.yaml")
-	pending := Pending(cfg)
-	for _, p := range pending {
+	warnings := pending(cfg)
+	for _, p := range warnings {
 		if !p.Warning || p.Line == 0 {
 			t.Errorf("%+v is no warning with a position", p)
 		}
@@ -37,7 +37,7 @@ func TestPendingWarnsForWhatIsAskedFor(t *testing.T) {
 			written = written || elementPath(path) == row.path
 			asked = asked || elementPath(path) == row.path && row.asks(cfg, path)
 		}
-		warned := slices.ContainsFunc(pending, func(p Problem) bool { return elementPath(p.Path) == row.path })
+		warned := slices.ContainsFunc(warnings, func(p Problem) bool { return elementPath(p.Path) == row.path })
 		if warned != (written && asked) {
 			t.Errorf("%s: written %v, asks for something %v, warned %v", row.path, written, asked, warned)
 		}
@@ -45,12 +45,11 @@ func TestPendingWarnsForWhatIsAskedFor(t *testing.T) {
 }
 
 func TestPendingIsSilentAboutDefaults(t *testing.T) {
-	if p := Pending(Default()); len(p) > 0 {
+	if p := pending(Default()); len(p) > 0 {
 		t.Errorf("defaults warn: %v", p)
 	}
 	text, _, _ := strings.Cut(string(read(t, "testdata/asks_for_nothing.warn.yaml")), wantMark)
-	cfg, _ := Parse("x", []byte(text), nil)
-	if p := Pending(cfg); len(p) > 0 {
+	if p := pending(parse(t, text)); len(p) > 0 {
 		t.Errorf("keys that ask for nothing warn: %v", p)
 	}
 }
@@ -109,6 +108,7 @@ func TestEveryKeyIsActiveOrPending(t *testing.T) {
 
 // TestPendingOfABlock: one warning for the block, and none while nothing stands in it.
 func TestPendingOfABlock(t *testing.T) {
+	const oneModel = "models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]\n"
 	for text, want := range map[string]string{
 		"retry: {max_attempts: 2, backoff: 1s}": "retry",
 		"retry: {}":                             "",
@@ -118,12 +118,8 @@ func TestPendingOfABlock(t *testing.T) {
 		"anonymous: {allow: true, weight: 1, priority: 0}":              "",
 		"anonymous: {allow: true, weight: 2, priority: -1}":             "anonymous.priority anonymous.weight",
 	} {
-		cfg, problems := Parse("x", []byte("models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]\n"+text), nil)
-		if cfg == nil {
-			t.Fatalf("%s: %v", text, problems)
-		}
 		var got []string
-		for _, p := range Pending(cfg) {
+		for _, p := range pending(parse(t, oneModel+text)) {
 			got = append(got, p.Path)
 		}
 		slices.Sort(got)
@@ -131,11 +127,7 @@ func TestPendingOfABlock(t *testing.T) {
 			t.Errorf("%s: warned about %v, want %q", text, got, want)
 		}
 	}
-	cfg, problems := Parse("x", []byte("models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]"), nil, "retry.max_attempts=2")
-	if cfg == nil {
-		t.Fatal(problems)
-	}
-	if p := Pending(cfg); len(p) != 1 || p[0].Path != "retry" {
+	if p := pending(parse(t, oneModel, "retry.max_attempts=2")); len(p) != 1 || p[0].Path != "retry" {
 		t.Errorf("--set: %v", p)
 	}
 }

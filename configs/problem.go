@@ -42,8 +42,8 @@ func (p Problem) String() string {
 
 func (p Problem) fromSet() bool { return strings.HasPrefix(p.File, setPrefix) }
 
-// HasErrors reports whether one of the problems is more than a warning.
-func HasErrors(problems []Problem) bool {
+// hasErrors reports whether one of the problems is more than a warning.
+func hasErrors(problems []Problem) bool {
 	return slices.ContainsFunc(problems, func(p Problem) bool { return !p.Warning })
 }
 
@@ -78,4 +78,12 @@ type mark struct {
 	line, col int
 	// set is the override that wrote it, "" for the file.
 	set string
+}
+
+// problem is one about the value, at its place in the file or with the override that wrote it.
+func (m mark) problem(file, path, message string) Problem {
+	if m.set != "" {
+		file = setFile(m.set)
+	}
+	return Problem{File: file, Line: m.line, Col: m.col, Path: path, Message: message}
 }

@@ -32,11 +32,7 @@ func TestFilesWithProblems(t *testing.T) {
 	for _, path := range append(bad, warn...) {
 		name := filepath.Base(path)
 		t.Run(name, func(t *testing.T) {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text, want, _ := bytes.Cut(data, []byte(wantMark))
+			text, want, _ := bytes.Cut(read(t, path), []byte(wantMark))
 			cfg, problems := Parse(path, text, testEnv)
 			var got strings.Builder
 			for _, p := range problems {
@@ -46,8 +42,8 @@ func TestFilesWithProblems(t *testing.T) {
 				got.WriteString("# " + strings.TrimPrefix(p.String(), path) + "\n")
 			}
 			isBad := strings.HasSuffix(name, ".bad.yaml")
-			if isBad != HasErrors(problems) || isBad != (cfg == nil) {
-				t.Errorf("errors: %v, config: %v, the file's name says bad: %v", HasErrors(problems), cfg != nil, isBad)
+			if isBad != hasErrors(problems) || isBad != (cfg == nil) {
+				t.Errorf("errors: %v, config: %v, the file's name says bad: %v", hasErrors(problems), cfg != nil, isBad)
 			}
 			if *update {
 				if err := os.WriteFile(path, []byte(string(text)+wantMark+got.String()), 0o644); err != nil {
@@ -66,11 +62,7 @@ func TestFilesWithProblems(t *testing.T) {
 func TestProblemsHideSecrets(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.bad.yaml")
 	for _, path := range files {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, _, _ := bytes.Cut(data, []byte(wantMark))
+		text, _, _ := bytes.Cut(read(t, path), []byte(wantMark))
 		_, problems := Parse(path, text, testEnv)
 		for _, p := range problems {
 			for _, secret := range []string{"password", "pa/ss", "from-a-file", "from-env"} {

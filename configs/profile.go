@@ -43,9 +43,9 @@ type Profile struct {
 // dialect; "" = there is none.
 func (p Profile) RequestIDField(dialect string) string { return p.RequestIDFields[dialect] }
 
-// ProfileOf gives the profile of an engine key. "auto" and an unknown one mean vllm.
+// profileOf gives the profile of an engine key. "auto" and an unknown one mean vllm.
 // The caller owns the result.
-func ProfileOf(engine string) Profile {
+func profileOf(engine string) Profile {
 	p, ok := profiles[engine]
 	if !ok {
 		engine = "vllm"

@@ -12,6 +12,9 @@ import (
 type validator struct {
 	cfg *Config
 	d   *decoder
+	// byName has the model of each name and alias; known lists those in the order of the file.
+	byName map[string]int
+	known  []string
 }
 
 func (v *validator) errorf(path, format string, args ...any) { v.add(path, false, format, args) }
@@ -25,13 +28,10 @@ func (v *validator) add(path string, warning bool, format string, args []any) {
 			return
 		}
 	}
-	at := v.position(path)
-	p := Problem{File: v.d.file, Line: at.line, Col: at.col, Path: path, Warning: warning, Message: fmt.Sprintf(format, args...)}
-	if at.set != "" {
-		p.File, p.Line, p.Col = setFile(at.set), 0, 0
-		if !strings.HasPrefix(strings.TrimPrefix(p.File, setPrefix), path) {
-			p.Message = path + ": " + p.Message
-		}
+	p := v.position(path).problem(v.d.file, path, fmt.Sprintf(format, args...))
+	p.Warning = warning
+	if p.fromSet() && !strings.HasPrefix(strings.TrimPrefix(p.File, setPrefix), path) {
+		p.Message = path + ": " + p.Message
 	}
 	v.d.report(p)
 }
@@ -64,8 +64,8 @@ func (v *validator) either(path, first, second string) string {
 	return joinPath(path, first)
 }
 
-// writtenBelow reports whether any key under the path was written.
-func (v *validator) writtenBelow(path string, keys ...string) bool {
+// anyWritten reports whether one of these keys under the path was written.
+func (v *validator) anyWritten(path string, keys ...string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { return v.written(joinPath(path, k)) })
 }
 
@@ -115,7 +115,7 @@ func (v *validator) yield() {
 }
 
 func (v *validator) deployment(d *Deployment, m *Model, path string) {
-	d.Profile = ProfileOf(d.Engine)
+	d.Profile = profileOf(d.Engine)
 	if d.Model == "" {
 		d.Model = m.Name
 	}

@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxDuration bounds every duration, so that sums of some of them cannot overflow.
-const MaxDuration = 10 * 365 * 24 * time.Hour
+// maxDuration bounds every duration, so that sums of some of them cannot overflow.
+const maxDuration = 10 * 365 * 24 * time.Hour
 
-// ParseDuration reads a Go duration or a bare 0. Negative ones and those over
-// MaxDuration are errors; the error says what to write instead.
-func ParseDuration(text string) (time.Duration, error) {
+// parseDuration reads a Go duration or a bare 0. Negative ones and those over
+// maxDuration are errors; the error says what to write instead.
+func parseDuration(text string) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
 	}
@@ -29,8 +29,8 @@ func ParseDuration(text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is not a duration, allowed are numbers with ns, us, ms, s, m or h such as 500ms, 5s or 1h30m", clip(text))
 	case d < 0:
 		return 0, fmt.Errorf("%s is negative, allowed are 0 and more", text)
-	case d > MaxDuration:
-		return 0, fmt.Errorf("%s is too long, allowed is up to %s", text, FormatDuration(MaxDuration))
+	case d > maxDuration:
+		return 0, fmt.Errorf("%s is too long, allowed is up to %s", text, formatDuration(maxDuration))
 	}
 	return d, nil
 }
@@ -64,8 +64,8 @@ func isNumber(text string) bool {
 	return err == nil && !strings.ContainsAny(text, "xXpPnN-+")
 }
 
-// FormatDuration is the shortest text that ParseDuration reads back.
-func FormatDuration(d time.Duration) string {
+// formatDuration is the shortest text that parseDuration reads back.
+func formatDuration(d time.Duration) string {
 	if d == 0 {
 		return "0s"
 	}
@@ -87,8 +87,8 @@ var sizeUnits = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"KB", 1e3}, {"kB", 1e3}, {"B", 1},
 }
 
-// ParseSize reads a number of bytes: 4096, 512KiB, 64MiB, 20GiB, 1GB.
-func ParseSize(text string) (int64, error) {
+// parseSize reads a number of bytes: 4096, 512KiB, 64MiB, 20GiB, 1GB.
+func parseSize(text string) (int64, error) {
 	digits, factor := text, int64(1)
 	for _, unit := range sizeUnits {
 		if rest, ok := strings.CutSuffix(text, unit.name); ok {
@@ -108,8 +108,8 @@ func ParseSize(text string) (int64, error) {
 	return n * factor, nil
 }
 
-// FormatSize is the shortest exact text with a binary unit.
-func FormatSize(n int64) string {
+// formatSize is the shortest exact text with a binary unit.
+func formatSize(n int64) string {
 	for _, unit := range sizeUnits[:4] {
 		if n >= unit.bytes && n%unit.bytes == 0 {
 			return strconv.FormatInt(n/unit.bytes, 10) + unit.name

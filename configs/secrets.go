@@ -48,8 +48,8 @@ type URL string
 // Reveal is the whole text with the credential.
 func (u URL) Reveal() string { return string(u) }
 
-// Parsed is the parsed address; nil when it is empty. After Load it always parses.
-func (u URL) Parsed() *url.URL {
+// parsed is the parsed address; nil when it is empty. After Load it always parses.
+func (u URL) parsed() *url.URL {
 	if u == "" {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (u URL) String() string {
 	if u == "" {
 		return ""
 	}
-	parsed := u.Parsed()
+	parsed := u.parsed()
 	if parsed == nil {
 		return redacted
 	}

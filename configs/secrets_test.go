@@ -84,7 +84,7 @@ diagnose: {webhook: {url: "http://x/hunter2secret", secret: hunter2secret}}
 	// Apart from the redacted texts the dump is a configuration again.
 	again := strings.NewReplacer("'[redacted]'", "x", "http://[redacted]@", "http://", "redis://[redacted]@", "redis://").Replace(string(y))
 	again = strings.Replace(again, "url: x", "url: http://x", 1)
-	if _, problems := Parse("dump.yaml", []byte(again), nil); HasErrors(problems) {
+	if _, problems := Parse("dump.yaml", []byte(again), nil); hasErrors(problems) {
 		t.Errorf("the dump does not load: %v\n%s", problems, again)
 	}
 }

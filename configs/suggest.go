@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,12 +17,7 @@ func suggestion(key string, known []string) (text, meant string) {
 		return allowed, ""
 	}
 	folded := strings.ReplaceAll(strings.ToLower(key), "-", "_")
-	best, distance := "", 1<<30
-	for _, candidate := range known {
-		if d := editDistance(folded, candidate); d < distance {
-			best, distance = candidate, d
-		}
-	}
+	best, distance := nearest(folded, known)
 	if distance <= max(1, len(best)/3) {
 		return fmt.Sprintf("did you mean %q? %s", best, allowed), best
 	}
@@ -29,6 +25,17 @@ func suggestion(key string, known []string) (text, meant string) {
 		return fmt.Sprintf("did you mean %s? %s", strings.Join(places, " or "), allowed), ""
 	}
 	return fmt.Sprintf("the nearest known key is %q; %s", best, allowed), ""
+}
+
+// nearest is the word of known with the least distance to text, the first of several.
+func nearest(text string, known []string) (best string, distance int) {
+	distance = math.MaxInt
+	for _, word := range known {
+		if d := editDistance(text, word); d < distance {
+			best, distance = word, d
+		}
+	}
+	return best, distance
 }
 
 // placesOf are the paths in the tree that end in this key: the two nearest to its root.
@@ -41,7 +48,7 @@ func placesOf(key string) []string {
 var keyPlaces = sync.OnceValue(func() map[string][]string {
 	places := map[string][]string{}
 	for _, k := range Keys() {
-		last := k.Path[strings.LastIndexByte(k.Path, '.')+1:]
+		last := lastKey(k.Path)
 		places[last] = append(places[last], k.Path)
 	}
 	return places

@@ -3,7 +3,9 @@ package configs
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -142,7 +144,7 @@ func (c *Config) MarshalJSON() ([]byte, error) {
 func nodeOf(v reflect.Value, f field) (*yaml.Node, bool) {
 	switch v.Type() {
 	case durationType:
-		return scalar("!!str", FormatDuration(time.Duration(v.Int()))), true
+		return scalar("!!str", formatDuration(time.Duration(v.Int()))), true
 	case timeType:
 		t := v.Interface().(time.Time)
 		return scalar("!!str", t.Format(time.RFC3339Nano)), !t.IsZero()
@@ -159,7 +161,7 @@ func nodeOf(v reflect.Value, f field) (*yaml.Node, bool) {
 		return scalar("!!bool", strconv.FormatBool(v.Bool())), true
 	case reflect.Int, reflect.Int64:
 		if f.tag.Get("unit") == "size" {
-			return scalar("!!str", FormatSize(v.Int())), true
+			return scalar("!!str", formatSize(v.Int())), true
 		}
 		return scalar("!!int", strconv.FormatInt(v.Int(), 10)), true
 	case reflect.Float64:
@@ -183,7 +185,7 @@ func nodeOf(v reflect.Value, f field) (*yaml.Node, bool) {
 func mappingOf(v reflect.Value) (*yaml.Node, bool) {
 	m := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	if v.Kind() == reflect.Map {
-		for _, key := range sortedKeys(v.Interface().(map[string]string)) {
+		for _, key := range slices.Sorted(maps.Keys(v.Interface().(map[string]string))) {
 			m.Content = append(m.Content, scalar("!!str", key), scalar("!!str", v.MapIndex(reflect.ValueOf(key)).String()))
 		}
 		return m, v.Len() > 0

@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 )
 
 func (v *validator) validate() {
+	v.index()
 	v.listeners()
 	v.names()
 	for i := range v.cfg.Models {
@@ -47,11 +49,13 @@ func (v *validator) listeners() {
 
 func (v *validator) required(path, text string) bool {
 	if text == "" {
-		key := path[strings.LastIndexByte(path, '.')+1:]
-		v.errorf(path, "%s is missing, it is needed here", key)
-		return false
+		v.missing(path)
 	}
-	return true
+	return text != ""
+}
+
+func (v *validator) missing(path string) {
+	v.errorf(path, "%s is missing, it is needed here", lastKey(path))
 }
 
 func (v *validator) digest(path, digest string, seen map[string]string) {
@@ -104,18 +108,15 @@ func (v *validator) roots(path, name string) {
 // timeouts checks the global block (base "") or a deployment's overrides.
 func (v *validator) timeouts(base string, t Timeouts) {
 	path := joinPath(base, "timeouts")
-	if base != "" && !v.writtenBelow(path, "connect", "first_token", "first_token_per_1k_tokens", "idle", "total") {
+	if base != "" && !v.anyWritten(path, "connect", "first_token", "first_token_per_1k_tokens", "idle", "total") {
 		return
 	}
-	if t.Total > 0 {
-		if t.FirstToken > t.Total {
-			v.warnf(v.either(path, "first_token", "total"), "first_token=%s is longer than total=%s and never comes into effect", FormatDuration(t.FirstToken), FormatDuration(t.Total))
-		}
-		if t.Idle > t.Total {
-			v.warnf(v.either(path, "idle", "total"), "idle=%s is longer than total=%s and never comes into effect", FormatDuration(t.Idle), FormatDuration(t.Total))
-		}
-		if t.Connect > t.Total {
-			v.warnf(v.either(path, "connect", "total"), "connect=%s is longer than total=%s and never comes into effect", FormatDuration(t.Connect), FormatDuration(t.Total))
+	for _, part := range []struct {
+		key  string
+		long time.Duration
+	}{{"first_token", t.FirstToken}, {"idle", t.Idle}, {"connect", t.Connect}} {
+		if t.Total > 0 && part.long > t.Total {
+			v.warnf(v.either(path, part.key, "total"), "%s=%s is longer than total=%s and never comes into effect", part.key, formatDuration(part.long), formatDuration(t.Total))
 		}
 	}
 	if t.FirstTokenPer1kTokens > 0 && t.FirstToken == 0 {
@@ -125,28 +126,28 @@ func (v *validator) timeouts(base string, t Timeouts) {
 
 func (v *validator) cooldown(base string, c Cooldown) {
 	path := joinPath(base, "cooldown")
-	if base != "" && !v.writtenBelow(path, "time", "max_time") {
+	if base != "" && !v.anyWritten(path, "time", "max_time") {
 		return
 	}
 	if c.MaxTime < c.Time {
-		v.errorf(v.either(path, "max_time", "time"), "max_time=%s is shorter than time=%s, allowed is time and more", FormatDuration(c.MaxTime), FormatDuration(c.Time))
+		v.errorf(v.either(path, "max_time", "time"), "max_time=%s is shorter than time=%s, allowed is time and more", formatDuration(c.MaxTime), formatDuration(c.Time))
 	}
 }
 
 func (v *validator) limits() {
 	l := v.cfg.Limits
 	if l.BodyBudget < l.MaxBody {
-		v.warnf(v.either("limits", "body_budget", "max_body"), "body_budget=%s is smaller than max_body=%s: a body above it is refused", FormatSize(l.BodyBudget), FormatSize(l.MaxBody))
+		v.warnf(v.either("limits", "body_budget", "max_body"), "body_budget=%s is smaller than max_body=%s: a body above it is refused", formatSize(l.BodyBudget), formatSize(l.MaxBody))
 	}
 }
 
 func (v *validator) diagnose() {
 	d := v.cfg.Diagnose
 	if d.Baseline < d.Window {
-		v.errorf(v.either("diagnose", "baseline", "window"), "baseline=%s is shorter than window=%s, allowed is window and more", FormatDuration(d.Baseline), FormatDuration(d.Window))
+		v.errorf(v.either("diagnose", "baseline", "window"), "baseline=%s is shorter than window=%s, allowed is window and more", formatDuration(d.Baseline), formatDuration(d.Window))
 	}
 	if d.Every > d.Window {
-		v.errorf(v.either("diagnose", "every", "window"), "every=%s is longer than window=%s, allowed is up to window", FormatDuration(d.Every), FormatDuration(d.Window))
+		v.errorf(v.either("diagnose", "every", "window"), "every=%s is longer than window=%s, allowed is up to window", formatDuration(d.Every), formatDuration(d.Window))
 	}
 	if d.TreesDir != "" {
 		if info, err := os.Stat(d.TreesDir); err != nil {
@@ -167,7 +168,7 @@ func (v *validator) httpURL(path string, text URL) {
 	if text == "" {
 		return
 	}
-	u := text.Parsed()
+	u := text.parsed()
 	switch {
 	case u == nil:
 		v.errorf(path, "this is not a URL, allowed is http://host:port or https://host/path")

@@ -6,26 +6,26 @@ import (
 )
 
 // index collects the names of all models and aliases.
-func (d *decoder) index(cfg *Config) {
-	d.modelSet = map[string]bool{}
-	for i := range cfg.Models {
-		for _, name := range append([]string{cfg.Models[i].Name}, cfg.Models[i].Aliases...) {
-			if name != "" && !d.modelSet[name] {
-				d.modelSet[name] = true
-				d.modelNames = append(d.modelNames, name)
+func (v *validator) index() {
+	v.byName = map[string]int{}
+	for i := range v.cfg.Models {
+		for _, name := range append([]string{v.cfg.Models[i].Name}, v.cfg.Models[i].Aliases...) {
+			if name == "" {
+				continue
 			}
+			if _, ok := v.byName[name]; !ok {
+				v.known = append(v.known, name)
+			}
+			v.byName[name] = i
 		}
 	}
 }
-
-func (d *decoder) models() map[string]bool { return d.modelSet }
 
 // walk is a depth-first search over one kind of fallback edge.
 type walk struct {
 	v       *validator
 	key     string
 	next    func(*Model) []string
-	byName  map[string]int
 	state   []int // 0 new, 1 on the stack, 2 done
 	stack   []int
 	reports int
@@ -37,12 +37,7 @@ const maxCycles = 20
 // cycles warns once about each chain of fallbacks that comes back to its start. It is
 // no error: a model that a request has visited is left out.
 func (v *validator) cycles(key string, next func(*Model) []string) {
-	w := &walk{v: v, key: key, next: next, byName: map[string]int{}, state: make([]int, len(v.cfg.Models))}
-	for i := range v.cfg.Models {
-		for _, name := range append([]string{v.cfg.Models[i].Name}, v.cfg.Models[i].Aliases...) {
-			w.byName[name] = i
-		}
-	}
+	w := &walk{v: v, key: key, next: next, state: make([]int, len(v.cfg.Models))}
 	for i := range v.cfg.Models {
 		if w.state[i] == 0 {
 			w.visit(i)
@@ -54,7 +49,7 @@ func (w *walk) visit(i int) {
 	w.state[i] = 1
 	w.stack = append(w.stack, i)
 	for n, name := range w.next(&w.v.cfg.Models[i]) {
-		to, ok := w.byName[name]
+		to, ok := w.v.byName[name]
 		switch {
 		case !ok:
 		case w.state[to] == 0:

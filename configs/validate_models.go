@@ -6,18 +6,13 @@ import (
 	"strings"
 )
 
-// names checks that models, aliases and deployments have one name each, and tenants too.
+// names checks that no two models, aliases or deployments have the same name.
 func (v *validator) names() {
 	seen := map[string]string{}
 	claim := func(path, name string) {
-		if name == "" {
-			return
+		if name != "" {
+			v.claim(seen, path, name, "model, alias or deployment")
 		}
-		if first, ok := seen[name]; ok {
-			v.errorf(path, "the name %q is taken by %s, allowed is one model, alias or deployment of a name", name, first)
-			return
-		}
-		seen[name] = path
 	}
 	for i := range v.cfg.Models {
 		m := &v.cfg.Models[i]
@@ -30,6 +25,15 @@ func (v *validator) names() {
 			claim(fmt.Sprintf("%s.deployments[%d].name", path, j), m.Deployments[j].Name)
 		}
 	}
+}
+
+// claim takes the name for the path. seen has who took the others.
+func (v *validator) claim(seen map[string]string, path, name, what string) {
+	if first, ok := seen[name]; ok {
+		v.errorf(path, "the name %q is taken by %s, allowed is one %s of a name", name, first, what)
+		return
+	}
+	seen[name] = path
 }
 
 func (v *validator) model(m *Model, path string) {
@@ -54,7 +58,7 @@ func (v *validator) model(m *Model, path string) {
 			}
 		}
 		if l.OverTokens == 0 {
-			v.errorf(path+".long_context.over_tokens", "over_tokens is missing, it is needed here")
+			v.missing(path + ".long_context.over_tokens")
 		}
 	}
 	v.canary(m, path)
@@ -159,24 +163,14 @@ func (v *validator) references(path string, names []string) {
 }
 
 func (v *validator) reference(path, name string) {
-	if v.d.models() == nil {
-		v.d.index(v.cfg)
-	}
-	if v.d.models()[name] {
+	if _, ok := v.byName[name]; ok {
 		return
 	}
-	best, distance := "", len(name)/3+2
-	for _, known := range v.d.modelNames {
-		if len(name) > 128 || len(v.d.modelNames) > 200 {
-			break
+	if len(name) <= 128 && len(v.known) <= 200 {
+		if best, distance := nearest(name, v.known); distance < len(name)/3+2 {
+			v.errorf(path, "there is no model %q, did you mean %q?", clip(name), best)
+			return
 		}
-		if d := editDistance(name, known); d < distance {
-			best, distance = known, d
-		}
-	}
-	if best != "" {
-		v.errorf(path, "there is no model %q, did you mean %q?", clip(name), best)
-		return
 	}
 	v.errorf(path, "there is no model %q, allowed are the names and aliases of models", clip(name))
 }

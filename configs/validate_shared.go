@@ -29,7 +29,7 @@ func (v *validator) tenants() {
 	if len(v.cfg.Models) == 0 {
 		v.warnf("models", "there is no model: every request is refused")
 	}
-	if !v.cfg.Anonymous.Allow && v.writtenBelow("anonymous", "models", "limits", "max_tokens", "max_prompt_tokens", "priority", "trust_request_id") {
+	if !v.cfg.Anonymous.Allow && v.anyWritten("anonymous", "models", "limits", "max_tokens", "max_prompt_tokens", "priority", "trust_request_id") {
 		v.warnf("anonymous.allow", "it is false, so the other keys of anonymous have no effect")
 	}
 }
@@ -41,11 +41,7 @@ func (v *validator) tenantName(path, name string, seen map[string]string) {
 	if name == "anonymous" {
 		v.errorf(path, "the name \"anonymous\" is kept for requests without a key, allowed is another one")
 	}
-	if first, ok := seen[name]; ok {
-		v.errorf(path, "the name %q is taken by %s, allowed is one tenant of a name", name, first)
-		return
-	}
-	seen[name] = path
+	v.claim(seen, path, name, "tenant")
 }
 
 // keys reports whether one of the tenant's keys can be used now.
@@ -83,7 +79,7 @@ func (v *validator) grants(g *Grants, path string) {
 		return
 	}
 	if b.Amount == 0 {
-		v.errorf(path+".limits.budget.amount", "amount is missing, it is needed here")
+		v.missing(path + ".limits.budget.amount")
 	}
 	if !v.priced() {
 		v.warnf(path+".limits.budget", "it has no effect: no deployment has a price")
@@ -124,7 +120,7 @@ func (v *validator) redis() {
 }
 
 func (v *validator) redisURL(text URL) {
-	u := text.Parsed()
+	u := text.parsed()
 	switch {
 	case u == nil:
 		v.errorf("redis.url", "this is not a URL, allowed is redis://host:port/db or rediss://host:port/db")

@@ -113,34 +113,34 @@ func (a *app) listen() error {
 		return err
 	}
 	a.data = hangup.NewListener(data, a.watcher)
-	if a.data, err = withTLS(a.data, a.cfg.TLS); err != nil {
+	if a.data, err = withTLS(a.data, "tls", a.cfg.TLS); err != nil {
 		return err
 	}
 	if a.admin, err = net.Listen("tcp", a.cfg.Admin.Listen); err != nil {
 		return fmt.Errorf("cannot listen on admin.listen=%s: %w", a.cfg.Admin.Listen, err)
 	}
-	a.admin, err = withTLS(hangup.Persist(a.admin, a.watcher), a.cfg.Admin.TLS)
+	a.admin, err = withTLS(hangup.Persist(a.admin, a.watcher), "admin.tls", a.cfg.Admin.TLS)
 	return err
 }
 
-// withTLS puts TLS on top of a listener where it is configured. HTTP/1.1 only.
-func withTLS(ln net.Listener, t *configs.ServerTLS) (net.Listener, error) {
+// withTLS puts TLS on top of a listener where it is configured, with that key. HTTP/1.1 only.
+func withTLS(ln net.Listener, key string, t *configs.ServerTLS) (net.Listener, error) {
 	if t == nil {
 		return ln, nil
 	}
 	cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
-		return ln, fmt.Errorf("cannot use tls.cert=%s tls.key=%s: %w", t.Cert, t.Key, err)
+		return ln, fmt.Errorf("cannot use %s.cert=%s %s.key=%s: %w", key, t.Cert, key, t.Key, err)
 	}
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 	if t.ClientCA != "" {
 		pem, err := os.ReadFile(t.ClientCA)
 		if err != nil {
-			return ln, fmt.Errorf("cannot read tls.client_ca=%s: %w", t.ClientCA, err)
+			return ln, fmt.Errorf("cannot read %s.client_ca=%s: %w", key, t.ClientCA, err)
 		}
 		c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
 		if !c.ClientCAs.AppendCertsFromPEM(pem) {
-			return ln, fmt.Errorf("cannot use tls.client_ca=%s: no certificate in PEM form", t.ClientCA)
+			return ln, fmt.Errorf("cannot use %s.client_ca=%s: no certificate in PEM form", key, t.ClientCA)
 		}
 	}
 	return tls.NewListener(ln, c), nil

@@ -16,28 +16,21 @@ func runCheck(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, problems := configs.Load(files[0], sets...)
-	for _, p := range problems {
-		fmt.Fprintln(stdout, p)
-	}
-	if cfg == nil {
-		return errNo
-	}
+	_, problems, err := load(files[0], sets, stdout)
 	if len(problems) == 0 {
 		fmt.Fprintf(stdout, "%s: fine\n", files[0])
 	}
-	return nil
+	return err
 }
 
-// load reads a configuration for a command that runs it: warnings are said,
-// errors end it.
-func load(path string, sets []string, stderr io.Writer) (*configs.Config, error) {
+// load reads a configuration and says its problems on w. Warnings alone are no error.
+func load(path string, sets []string, w io.Writer) (*configs.Config, []configs.Problem, error) {
 	cfg, problems := configs.Load(path, sets...)
 	for _, p := range problems {
-		fmt.Fprintln(stderr, p)
+		fmt.Fprintln(w, p)
 	}
 	if cfg == nil {
-		return nil, errNo
+		return nil, problems, errNo
 	}
-	return cfg, nil
+	return cfg, problems, nil
 }

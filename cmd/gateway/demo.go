@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"syscall"
 	"text/template"
 	"time"
@@ -57,19 +56,11 @@ func runDemo(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	a, err := start(cfg, stderr)
+	err = runUntilStopped(cfg, stdout, stderr, func(a *app) { printTry(stdout, a.data.Addr().String(), a.admin.Addr().String()) })
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w\n(is another one running? --listen 127.0.0.1:0 --admin-listen 127.0.0.1:0 takes free ports)", err)
 	}
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
-	printTry(stdout, a.data.Addr().String(), a.admin.Addr().String())
-	return a.untilStopped(signals)
+	return err
 }
 
 func demoConfiguration(engines []string, listen, adminListen string) (*configs.Config, error) {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -22,18 +23,15 @@ func newFlags(name, args string, stdout, stderr io.Writer) *flags {
 	return fs
 }
 
-// errHelp is not an error: help was asked for.
-var errHelp = flag.ErrHelp
-
 // parse reads flags that may stand before and after the arguments, and wants
 // exactly n arguments, none of them empty.
 func (fs *flags) parse(args []string, n int) ([]string, error) {
 	var rest []string
 	for {
 		err := fs.Parse(args)
-		if errors.Is(err, errHelp) {
+		if errors.Is(err, flag.ErrHelp) {
 			fs.help(fs.stdout)
-			return nil, errHelp
+			return nil, err
 		}
 		if err != nil {
 			return nil, fs.wrong(err.Error())
@@ -47,10 +45,8 @@ func (fs *flags) parse(args []string, n int) ([]string, error) {
 	if len(rest) != n {
 		return nil, fs.wrong(fmt.Sprintf("%d arguments, want %d", len(rest), n))
 	}
-	for _, arg := range rest {
-		if arg == "" {
-			return nil, fs.wrong("an argument is empty")
-		}
+	if slices.Contains(rest, "") {
+		return nil, fs.wrong("an argument is empty")
 	}
 	return rest, nil
 }

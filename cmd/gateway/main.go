@@ -5,6 +5,7 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -63,7 +64,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func exitCode(err error, stderr io.Writer) int {
 	switch {
-	case err == nil, errors.Is(err, errHelp):
+	case err == nil, errors.Is(err, flag.ErrHelp):
 		return exitFine
 	case errors.Is(err, errUsage):
 		return exitUsage

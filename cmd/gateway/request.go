@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,20 +12,21 @@ import (
 	"strings"
 	"time"
 
+	"tracegate/configs"
 	"tracegate/trace"
 	"tracegate/trace/export"
 )
 
 const (
-	defaultAdmin = "http://127.0.0.1:4001"
-	askLimit     = 10 * time.Second
-	answerLimit  = 64 << 20
+	askLimit    = 10 * time.Second
+	answerLimit = 64 << 20
+	plainWidth  = 100 // columns, where the output is no terminal
 )
 
 // runRequest draws the timeline of a request.
 func runRequest(args []string, stdout, stderr io.Writer) error {
 	fs := newFlags("request", "ID", stdout, stderr)
-	base := adminFlag(fs)
+	base := fs.String("admin", adminBase(), "`URL` of the admin listener, else GATEWAY_ADMIN; the key is taken from GATEWAY_ADMIN_KEY")
 	asJSON := fs.Bool("json", false, "print the timeline as JSON")
 	ids, err := fs.parse(args, 1)
 	if err != nil {
@@ -46,17 +48,9 @@ func runRequest(args []string, stdout, stderr io.Writer) error {
 	return export.Waterfall(stdout, &r, width, color)
 }
 
-// adminFlag is the address of a running gateway's admin listener.
-func adminFlag(fs *flags) *string {
-	return fs.String("admin", adminBase(), "`URL` of the admin listener, else GATEWAY_ADMIN; the key is taken from GATEWAY_ADMIN_KEY")
-}
-
 // adminBase is where the admin listener is looked for when no flag says where.
 func adminBase() string {
-	if base := os.Getenv("GATEWAY_ADMIN"); base != "" {
-		return base
-	}
-	return defaultAdmin
+	return cmp.Or(os.Getenv("GATEWAY_ADMIN"), "http://"+configs.Default().Admin.Listen)
 }
 
 // adminURL is the URL that a person meant, who may leave the scheme out.

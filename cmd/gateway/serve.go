@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"tracegate/configs"
 )
 
 // runServe runs the gateway until a signal.
@@ -25,10 +27,15 @@ func runServe(args []string, stdout, stderr io.Writer) error {
 	if *adminListen != "" {
 		sets = append(sets, "admin.listen="+*adminListen)
 	}
-	cfg, err := load(*config, sets, stderr)
+	cfg, _, err := load(*config, sets, stderr)
 	if err != nil {
 		return err
 	}
+	return runUntilStopped(cfg, stdout, stderr, func(*app) {})
+}
+
+// runUntilStopped runs the gateway until a signal. begun is called after the ready line.
+func runUntilStopped(cfg *configs.Config, stdout, stderr io.Writer, begun func(*app)) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	defer signal.Stop(signals)
@@ -36,6 +43,11 @@ func runServe(args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
+	a.printReady(stdout)
+	begun(a)
 	return a.untilStopped(signals)
+}
+
+func (a *app) printReady(stdout io.Writer) {
+	fmt.Fprintf(stdout, "ready data=%s admin=%s\n", a.data.Addr(), a.admin.Addr())
 }

@@ -5,4 +5,4 @@ package main
 import "io"
 
 // terminal: without a way to ask, the output is taken for a file.
-func terminal(io.Writer) (width int, color bool) { return 100, false }
+func terminal(io.Writer) (width int, color bool) { return plainWidth, false }

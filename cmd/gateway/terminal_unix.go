@@ -9,8 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const plainWidth = 100 // columns, where the output is no terminal
-
 // terminal tells the width of the output and whether it shows colours.
 func terminal(w io.Writer) (width int, color bool) {
 	f, ok := w.(*os.File)
