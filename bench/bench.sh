@@ -12,8 +12,6 @@ else
 fi
 cd "$top"
 go build -o "$OUT/bench" ./bench/load/cmd/bench
-if [ -d cmd/gateway ]; then
-  CGO_ENABLED=0 go build -trimpath -o "$OUT/gateway" ./cmd/gateway
-fi
+CGO_ENABLED=0 go build -trimpath -o "$OUT/gateway" ./cmd/gateway
 ulimit -n "$(ulimit -Hn)" # thousands of open streams have two connections each
 "$OUT/bench" -gateway "$OUT/gateway" "$@"

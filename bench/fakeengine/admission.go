@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// submit queues the sequences of one request, or names the admission limit that forbids it.
-func (s *scheduler) submit(seqs []*sequence) (refused string) {
+// submit queues the sequences of one request. False: an admission limit forbids it.
+func (s *scheduler) submit(seqs []*sequence) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.o.MaxQueuedReqs > 0 && len(s.waiting)+len(s.running)+len(seqs) > s.o.MaxQueuedReqs {
 		s.meters.rejectedReqs++
-		return "max_num_queued_reqs"
+		return false
 	}
 	if s.o.MaxQueuedTokens > 0 && s.prefilling()+seqs[0].prompt > s.o.MaxQueuedTokens {
 		s.meters.rejectedTokens++
-		return "max_num_queued_tokens"
+		return false
 	}
 	now := time.Now()
 	for _, q := range seqs {
@@ -23,7 +23,7 @@ func (s *scheduler) submit(seqs []*sequence) (refused string) {
 		s.waiting = append(s.waiting, q)
 	}
 	s.nudge()
-	return ""
+	return true
 }
 
 // prefilling counts the prompt tokens that are still to be computed.
@@ -62,19 +62,17 @@ func (s *scheduler) phaseOf(seqs []*sequence) phase {
 	return p
 }
 
-// abortIDs aborts by external ids (an empty list aborts nobody) and returns how many it hit.
-func (s *scheduler) abortIDs(ids []string) (hit int) {
+// abortIDs aborts by external ids; without any it aborts nobody.
+func (s *scheduler) abortIDs(ids ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range slices.Concat(s.waiting, s.running) {
 		l := q.entry.snapshot()
 		if slices.Contains(ids, l.AnswerID) || l.BodyID != "" && slices.Contains(ids, l.BodyID) {
 			q.aborted = true
-			hit++
 		}
 	}
 	s.nudge()
-	return hit
 }
 
 func (s *scheduler) setFrozen(frozen bool) {

@@ -119,36 +119,18 @@ func TestClosesAreCountedByPhase(t *testing.T) {
 	e, url := started(t, Options{MaxNumSeqs: 1, PrefillRate: 100_000_000})
 	leave := func(stream string, ready func(Stats) bool) {
 		t.Helper()
-		conn := dialRaw(t, url)
-		if _, err := conn.Write([]byte(request("POST", "/v1/chat/completions", `{"model":"fake-model","ignore_eos":true,"stream":`+stream+`,`+hello+`}`))); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.WaitStats(deadline(t), ready); err != nil {
-			t.Fatal(err)
-		}
+		conn := sendRaw(t, url, request("POST", "/v1/chat/completions", `{"model":"fake-model","ignore_eos":true,"stream":`+stream+`,`+hello+`}`))
+		waitStats(t, e, ready)
 		_ = conn.Close()
 	}
-	settled := func(s Stats) bool { return s.Running == 0 && s.Waiting == 0 && s.Handlers == 0 }
-	keep := dialRaw(t, url)
-	if _, err := keep.Write([]byte(request("POST", "/v1/completions", `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"x"}`))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Events > 0 }); err != nil {
-		t.Fatal(err)
-	}
+	keep := sendRaw(t, url, request("POST", "/v1/completions", `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"x"}`))
+	waitFor(t, e, func(l RequestLog) bool { return l.Events > 0 })
 	leave("true", func(s Stats) bool { return s.Waiting == 1 })
-	if _, err := e.WaitStats(deadline(t), func(s Stats) bool { return s.Closes.Queued == 1 && s.Waiting == 0 }); err != nil {
-		t.Fatal(err)
-	}
+	waitStats(t, e, func(s Stats) bool { return s.Closes.Queued == 1 && s.Waiting == 0 })
 	_ = keep.Close()
-	if _, err := e.WaitStats(deadline(t), settled); err != nil {
-		t.Fatal(err)
-	}
+	waitStats(t, e, idle)
 	leave("false", func(s Stats) bool { return s.Running == 1 && s.KVUsed > 0 })
-	s, err := e.WaitStats(deadline(t), settled)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := waitStats(t, e, idle)
 	if c := s.Closes; c.Queued != 1 || c.Decode+c.Prefill != 2 || c.NonStream != 1 || c.Other != 0 {
 		t.Errorf("closes %+v", c)
 	}
@@ -156,16 +138,11 @@ func TestClosesAreCountedByPhase(t *testing.T) {
 
 func TestHalfCloseCountsAsLeaving(t *testing.T) {
 	e, url := started(t, Options{})
-	conn := dialRaw(t, url)
-	if _, err := conn.Write([]byte(request("POST", "/v1/completions", `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"x"}`))); err != nil {
-		t.Fatal(err)
-	}
+	conn := sendRaw(t, url, request("POST", "/v1/completions", `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"x"}`))
 	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Outcome == OutcomeClientGone && !l.Freed.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
+	waitFor(t, e, func(l RequestLog) bool { return l.Outcome == OutcomeClientGone && !l.Freed.IsZero() })
 }
 
 func TestTheEndsOfAnEngine(t *testing.T) {
@@ -193,15 +170,11 @@ func TestTheEndsOfAnEngine(t *testing.T) {
 	})
 	t.Run("silent termination", func(t *testing.T) {
 		e, url := started(t, Options{})
-		open, idle := dialRaw(t, url), dialRaw(t, url)
-		if _, err := open.Write([]byte(ask)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.WaitStats(deadline(t), func(s Stats) bool { return s.Running == 1 && s.Connections == 2 }); err != nil {
-			t.Fatal(err)
-		}
+		quiet := dialRaw(t, url)
+		sendRaw(t, url, ask)
+		waitStats(t, e, func(s Stats) bool { return s.Running == 1 && s.Connections == 2 })
 		e.TerminateSilently()
-		if b, err := io.ReadAll(idle); err != nil || len(b) != 0 {
+		if b, err := io.ReadAll(quiet); err != nil || len(b) != 0 {
 			t.Errorf("idle connection: %q, %v", b, err)
 		}
 		if s := e.Stats(); s.Connections != 1 || s.Handlers != 1 {
@@ -210,13 +183,8 @@ func TestTheEndsOfAnEngine(t *testing.T) {
 	})
 	t.Run("kill", func(t *testing.T) {
 		e, url := started(t, Options{})
-		open := dialRaw(t, url)
-		if _, err := open.Write([]byte(ask)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Events > 0 }); err != nil {
-			t.Fatal(err)
-		}
+		open := sendRaw(t, url, ask)
+		waitFor(t, e, func(l RequestLog) bool { return l.Events > 0 })
 		e.Kill()
 		if _, err := io.ReadAll(open); err == nil {
 			t.Error("a killed engine ended its stream politely")
@@ -242,9 +210,7 @@ func TestControl(t *testing.T) {
 	if a, b := ask(), ask(); a != 429 || b != 200 {
 		t.Errorf("%d, %d; want 429, 200", a, b)
 	}
-	if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Outcome == OutcomeFinished }); err != nil {
-		t.Fatal(err)
-	}
+	waitFor(t, e, func(l RequestLog) bool { return l.Outcome == OutcomeFinished })
 	get := func(path string) string {
 		r, err := c.Get(url + path)
 		if err != nil {

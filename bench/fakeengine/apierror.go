@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // apiError is a refusal in vLLM's words.
@@ -20,6 +19,10 @@ const (
 	busyMessage  = "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance."
 	drainMessage = "cannot schedule new futures after shutdown"
 )
+
+func serverError(message string) *apiError {
+	return &apiError{500, "InternalServerError", message, ""}
+}
 
 func badJSON(body []byte, err error) *apiError {
 	var syntax *json.SyntaxError
@@ -68,12 +71,6 @@ func (a *apiError) body(api string, flavor Flavor) []byte {
 	return fmt.Appendf(nil, `{"error":{"message":%s,"type":%s,"param":%s,"code":%d}}`, quote(a.message), quote(a.kind), param, a.status)
 }
 
-// streamError is the error event of chat and completions. Unlike all other events it has blanks after the
-// colons.
-func streamError(message string) []byte {
-	return fmt.Appendf(nil, "data: {\"error\": {\"message\": %s, \"type\": \"InternalServerError\", \"param\": null, \"code\": 500}}\n\n", quote(message))
-}
-
 // statusKind is the error type that a default body of a scripted status has.
 func statusKind(status int, anthropic bool) string {
 	if anthropic {
@@ -97,14 +94,12 @@ func statusKind(status int, anthropic bool) string {
 // scriptedBody is the default body of a scripted status: 502 is a proxy's page, 503 of a scaling server is a
 // string, the rest has the route's envelope.
 func scriptedBody(status int, api string) (body []byte, contentType string) {
-	message := fmt.Sprintf("scripted status %d", status)
-	switch {
-	case status == 502:
+	switch status {
+	case 502:
 		return []byte("<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"), "text/html"
-	case status == 503:
+	case 503:
 		return []byte(`{"error":"The model is currently scaling. Please try again later."}`), "application/json"
-	case api == "messages":
-		return fmt.Appendf(nil, `{"type":"error","error":{"type":%s,"message":%s}}`, quote(statusKind(status, true)), quote(message)), "application/json"
 	}
-	return (&apiError{status: status, kind: statusKind(status, false), message: message}).body(strings.ToLower(api), VLLM), "application/json"
+	a := &apiError{status: status, kind: statusKind(status, api == "messages"), message: fmt.Sprintf("scripted status %d", status)}
+	return a.body(api, VLLM), "application/json"
 }

@@ -1,46 +1,29 @@
 package fakeengine
 
-import (
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // chat writes /v1/chat/completions.
 type chat struct {
 	buf []byte
 }
 
+const chatChunk = "chat.completion.chunk"
+
 func (c *chat) open(*exchange) {}
 
-// prefix begins a chunk up to the value of choices.
-func (c *chat) prefix(x *exchange) []byte {
-	b := append(c.buf[:0], `data: {"id":`...)
-	b = appendString(b, x.id)
-	b = append(b, `,"object":"chat.completion.chunk","created":`...)
-	b = strconv.AppendInt(b, x.born, 10)
-	b = append(b, `,"model":`...)
-	b = appendString(b, x.c.model)
-	return append(b, `,"choices":[`...)
-}
-
 func (c *chat) begin(x *exchange, l *lane) {
-	b := c.prefix(x)
-	b = append(b, `{"index":`...)
-	b = strconv.AppendInt(b, int64(l.index), 10)
+	b := x.choice(c.buf[:0], chatChunk, l)
 	b = append(b, `,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]`...)
 	b = x.runningUsage(b, l, 0)
-	b = append(b, `,"prompt_token_ids":null,"prompt_text":null}`...)
-	c.send(x, b, evPlain)
+	c.buf = append(b, `,"prompt_token_ids":null,"prompt_text":null}`+"\n\n"...)
+	x.out.emit(x, c.buf, evPlain)
 }
 
 func (c *chat) token(x *exchange, l *lane, p piece, reason string) {
 	if p.kind == kindNothing && reason == "" {
 		return // the parser holds the token back
 	}
-	b := c.prefix(x)
-	b = append(b, `{"index":`...)
-	b = strconv.AppendInt(b, int64(l.index), 10)
-	b = append(b, `,"delta":`...)
+	b := append(x.choice(c.buf[:0], chatChunk, l), `,"delta":`...)
 	b = c.delta(b, x, p)
 	kind := evContent
 	if p.kind == kindNothing || p.text == "" {
@@ -50,10 +33,8 @@ func (c *chat) token(x *exchange, l *lane, p piece, reason string) {
 }
 
 func (c *chat) finish(x *exchange, l *lane, reason string) {
-	b := c.prefix(x)
-	b = append(b, `{"index":`...)
-	b = strconv.AppendInt(b, int64(l.index), 10)
-	c.tail(x, l, append(b, `,"delta":{}`...), reason, evPlain)
+	b := append(x.choice(c.buf[:0], chatChunk, l), `,"delta":{}`...)
+	c.tail(x, l, b, reason, evPlain)
 }
 
 // tail ends a chunk with one choice.
@@ -65,13 +46,8 @@ func (c *chat) tail(x *exchange, l *lane, b []byte, reason string, kind eventKin
 		b = appendString(b, reason)
 		b = append(b, `,"stop_reason":null`...)
 	}
-	b = append(b, `,"token_ids":null}]`...)
-	b = x.runningUsage(b, l, l.sent)
-	if reason != "" && !x.c.usage {
-		b = append(b, `,"system_fingerprint":`...)
-		b = appendString(b, x.e.fingerprint())
-	}
-	c.send(x, append(b, '}'), kind)
+	c.buf = x.endChoice(append(b, `,"token_ids":null`...), l, reason)
+	x.out.emit(x, c.buf, kind)
 }
 
 func (c *chat) delta(b []byte, x *exchange, p piece) []byte {
@@ -80,7 +56,7 @@ func (c *chat) delta(b []byte, x *exchange, p piece) []byte {
 		return append(b, `{}`...)
 	case kindReasoning:
 		b = append(b, '{')
-		b = appendString(b, x.e.o.ReasoningField)
+		b = appendString(b, x.e.reasoningField())
 		b = append(b, ':')
 		return append(appendString(b, p.text), '}')
 	case kindToolName:
@@ -93,33 +69,22 @@ func (c *chat) delta(b []byte, x *exchange, p piece) []byte {
 	return append(appendString(b, p.text), '}')
 }
 
-func (c *chat) send(x *exchange, b []byte, kind eventKind) {
-	b = append(b, "\n\n"...)
-	c.buf = b
-	x.out.emit(x, b, kind)
+// reasoningField is the key of the thoughts.
+func (e *Engine) reasoningField() string {
+	if e.o.Flavor == SGLang {
+		return "reasoning_content"
+	}
+	return "reasoning"
 }
 
-func (c *chat) close(x *exchange) {
-	if x.c.usage && x.fault(NoUsage) == nil {
-		b := append(c.prefix(x), `],"usage":`...)
-		b = x.usage(b, false)
-		b = append(b, `,"system_fingerprint":`...)
-		b = appendString(b, x.e.fingerprint())
-		if x.e.o.RequestMetrics {
-			b = append(b, `,"metrics":`...)
-			b = x.metrics(b, false)
-		}
-		c.send(x, append(b, '}'), evPlain)
-	}
-	c.done(x)
-}
+func (c *chat) close(x *exchange) { x.endChunks(chatChunk) }
 
 func (c *chat) done(x *exchange) { x.doneMarker() }
 
 func (c *chat) fail(x *exchange, message string) { x.errorChunk(message) }
 
 func (c *chat) body(x *exchange) []byte {
-	b := fmt.Appendf(nil, `{"id":%s,"object":"chat.completion","created":%d,"model":%s,"choices":[`, quote(x.id), x.born, quote(x.c.model))
+	b := x.wholeHead("chat.completion")
 	for i, l := range x.lanes {
 		if i > 0 {
 			b = append(b, ',')
@@ -134,7 +99,7 @@ func (c *chat) body(x *exchange) []byte {
 		b = append(b, `,"refusal":null,"annotations":null,"audio":null,"function_call":null`...)
 		b = c.toolCalls(b, x, l)
 		b = append(b, ',')
-		b = appendString(b, x.e.o.ReasoningField)
+		b = appendString(b, x.e.reasoningField())
 		b = append(b, ':')
 		if x.answer.reasoning > 0 {
 			b = appendString(b, x.answer.text(l.index, l.sent, kindReasoning))
@@ -143,15 +108,7 @@ func (c *chat) body(x *exchange) []byte {
 		}
 		b = fmt.Appendf(b, `},"logprobs":null,"finish_reason":%s,"stop_reason":null,"token_ids":null,"routed_experts":null}`, quote(x.finishReason(l)))
 	}
-	b = fmt.Appendf(b, `],"service_tier":null,"system_fingerprint":%s`, quote(x.e.fingerprint()))
-	if x.fault(NoUsage) == nil {
-		b = x.usage(append(b, `,"usage":`...), true)
-	}
-	b = append(b, `,"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null,"metrics":`...)
-	if x.e.o.RequestMetrics {
-		return append(x.metrics(b, true), '}')
-	}
-	return append(b, `null}`...)
+	return x.endWhole(b, `,"prompt_logprobs":null,"prompt_token_ids":null,"prompt_text":null,"kv_transfer_params":null,"ec_transfer_params":null`)
 }
 
 func (c *chat) toolCalls(b []byte, x *exchange, l *lane) []byte {

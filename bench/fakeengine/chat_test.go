@@ -20,10 +20,7 @@ func TestChatStreamEndsWithFinishUsageAndDone(t *testing.T) {
 	if !strings.Contains(body, `"id":"chatcmpl-r1"`) || !strings.Contains(body, `"finish_reason":"length","stop_reason":null`) {
 		t.Errorf("no id or finish reason:\n%s", body)
 	}
-	l, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Outcome != OutcomeRunning })
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := waitFor(t, e, func(l RequestLog) bool { return l.Outcome != OutcomeRunning })
 	if l.Outcome != OutcomeFinished || l.OutputTokens != 12 || l.Marker != "MARK-ab12" || l.Freed.IsZero() {
 		t.Errorf("log %+v", l)
 	}

@@ -2,8 +2,10 @@ package fakeengine
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -89,23 +91,28 @@ func (e *Engine) forget(c *faultConn) {
 	e.journal.poke()
 }
 
-// closeConns ends connections, all but one: every one, or only those without a running request.
-func (e *Engine) closeConns(idleOnly, reset bool, except *faultConn) {
-	e.mu.Lock()
-	conns := make([]*faultConn, 0, len(e.conns))
-	for c := range e.conns {
-		if c != except && (!idleOnly || !c.active.Load()) {
-			conns = append(conns, c)
-		}
-	}
-	e.mu.Unlock()
-	for _, c := range conns {
-		if reset {
-			c.reset()
-		} else {
+// closeIdleConns ends the connections without a running request.
+func (e *Engine) closeIdleConns() {
+	for _, c := range e.openConns() {
+		if !c.active.Load() {
 			_ = c.Close() // nothing to do about a connection that is gone already
 		}
 	}
+}
+
+// resetConns ends every connection but one with a reset.
+func (e *Engine) resetConns(except *faultConn) {
+	for _, c := range e.openConns() {
+		if c != except {
+			c.reset()
+		}
+	}
+}
+
+func (e *Engine) openConns() []*faultConn {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Keys(e.conns))
 }
 
 type connKey struct{}

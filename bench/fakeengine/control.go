@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 )
 
 // control serves /_fake/: what a person or a script outside the process does to the engine.
@@ -24,17 +25,14 @@ func (x *exchange) control() {
 		x.controlScript()
 	case path == "/_fake/reset" && !read:
 		x.e.ClearScript()
-		x.e.ResetLog()
+		x.e.journal.reset()
 		x.marshal(struct{}{})
 	case !read:
 		x.controlDo(path)
 	default:
-		x.json(404, []byte(`{"detail":"Not Found"}`))
+		x.notFound()
 	}
 }
-
-// ResetLog forgets the requests so far; the ones still running are no longer found.
-func (e *Engine) ResetLog() { e.journal.reset() }
 
 func (x *exchange) marshal(v any) {
 	b, err := json.Marshal(v)
@@ -64,19 +62,32 @@ func (x *exchange) controlScript() {
 }
 
 func (x *exchange) controlDo(path string) {
+	var err error
 	e := x.e
-	actions := map[string]func() error{
-		"freeze": func() error { e.Freeze(); return nil }, "thaw": func() error { e.Thaw(); return nil },
-		"die": func() error { e.Die(); return nil }, "drain": func() error { e.Drain(); return nil },
-		"terminate": func() error { e.TerminateSilently(); return nil }, "refuse": func() error { e.StopListening(); return nil },
-		"resume": e.ResumeListening, "abort": func() error { e.AbortAll(); return nil }, "restart": func() error { return e.restart(x.conn) },
-	}
-	const prefix = "/_fake/do/"
-	if len(path) <= len(prefix) || actions[path[len(prefix):]] == nil {
-		x.json(404, []byte(`{"detail":"Not Found"}`))
+	switch strings.TrimPrefix(path, "/_fake/do/") {
+	case "freeze":
+		e.Freeze()
+	case "thaw":
+		e.Thaw()
+	case "die":
+		e.Die()
+	case "drain":
+		e.Drain()
+	case "restart":
+		err = e.restart(x.conn)
+	case "terminate":
+		e.TerminateSilently()
+	case "refuse":
+		e.StopListening()
+	case "resume":
+		err = e.ResumeListening()
+	case "abort":
+		e.AbortAll()
+	default:
+		x.notFound()
 		return
 	}
-	if err := actions[path[len(prefix):]](); err != nil {
+	if err != nil {
 		x.json(500, fmt.Appendf(nil, `{"detail":%s}`, quote(err.Error())))
 		return
 	}

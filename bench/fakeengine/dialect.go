@@ -1,5 +1,7 @@
 package fakeengine
 
+import "fmt"
+
 // dialect writes the answer of one API. Its methods are called in this order on the handler's goroutine.
 type dialect interface {
 	// open writes what goes out with the headers, before any token.
@@ -28,8 +30,17 @@ type lane struct {
 	finished bool
 }
 
-func (e *Engine) dialectOf(x *exchange) dialect {
-	switch x.c.api {
+// namedEvent appends an event as messages and responses have them.
+func namedEvent(b []byte, name, format string, args ...any) []byte {
+	b = append(b, "event: "...)
+	b = append(b, name...)
+	b = append(b, "\ndata: "...)
+	b = fmt.Appendf(b, format, args...)
+	return append(b, "\n\n"...)
+}
+
+func dialectOf(api string) dialect {
+	switch api {
 	case "chat":
 		return &chat{}
 	case "completions":
@@ -39,5 +50,5 @@ func (e *Engine) dialectOf(x *exchange) dialect {
 	case "responses":
 		return &responses{}
 	}
-	panic("BUG: no dialect for api=" + x.c.api)
+	panic("BUG: no dialect for api=" + api)
 }

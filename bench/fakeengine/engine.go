@@ -7,6 +7,7 @@ import (
 	"hash/maphash"
 	"io"
 	"log"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ type Engine struct {
 	closes      Closes
 	abortCalls  []string
 	hits        map[string]int64 // requests by path, scrapes and probes too
-	bursts      int64            // handlers running now
+	answering   int64            // handlers running now
 
 	quit     chan struct{} // closed by Close and Kill: handlers stop waiting
 	closing  sync.Once
@@ -62,9 +63,9 @@ type Closes struct {
 
 // Stats is the engine's live state.
 type Stats struct {
-	Running     int              `json:"running"`
-	Waiting     int              `json:"waiting"`
-	KVUsed      float64          `json:"kv_used"`
+	Running     int              `json:"running"`     // sequences in the batch
+	Waiting     int              `json:"waiting"`     // sequences in the queue
+	KVUsed      float64          `json:"kv_used"`     // share of the KV cache that running sequences hold, 0 to 1
 	Connections int              `json:"connections"` // open now
 	Accepted    int64            `json:"accepted"`
 	Handlers    int64            `json:"handlers"` // requests being answered now
@@ -79,7 +80,7 @@ type Stats struct {
 // New makes an engine and starts its scheduler.
 func New(o Options) *Engine {
 	o = o.withDefaults()
-	j := newJournal(o.KeepLogs)
+	j := newJournal()
 	e := &Engine{
 		o: o, journal: j, core: newScheduler(o, j),
 		conns:  make(map[*faultConn]struct{}),
@@ -110,26 +111,17 @@ func (e *Engine) Serve(ln net.Listener) error {
 }
 
 // Start listens on a free port of 127.0.0.1 and serves in the background.
-func (e *Engine) Start() (baseURL string, err error) {
-	if err := e.listen("127.0.0.1:0"); err != nil {
-		return "", err
-	}
-	return e.URL(), nil
-}
+// The base URL is without /v1.
+func (e *Engine) Start() (baseURL string, err error) { return e.StartAt("127.0.0.1:0") }
 
 // StartAt is Start on a given address.
 func (e *Engine) StartAt(addr string) (baseURL string, err error) {
 	if err := e.listen(addr); err != nil {
 		return "", err
 	}
-	return e.URL(), nil
-}
-
-// URL is the base URL of a started engine, without /v1.
-func (e *Engine) URL() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return "http://" + e.addr
+	return "http://" + e.addr, nil
 }
 
 func (e *Engine) listen(addr string) error {
@@ -188,7 +180,7 @@ func (e *Engine) stop(reset bool) {
 	e.closing.Do(func() {
 		if reset {
 			e.StopListening()
-			e.closeConns(false, true, nil)
+			e.resetConns(nil)
 		}
 		e.mu.Lock()
 		e.closed = true
@@ -240,7 +232,7 @@ func (e *Engine) Drain() { e.setMode(modeDraining) }
 func (e *Engine) TerminateSilently() {
 	e.StopListening()
 	e.Freeze()
-	e.closeConns(true, false, nil)
+	e.closeIdleConns()
 }
 
 // AbortAll ends every running answer with finish_reason abort.
@@ -252,7 +244,7 @@ func (e *Engine) Restart() error { return e.restart(nil) }
 
 // restart spares the connection over which it was asked for.
 func (e *Engine) restart(except *faultConn) error {
-	e.closeConns(false, true, except)
+	e.resetConns(except)
 	e.core.restart()
 	e.setMode(modeServing)
 	e.mu.Lock()
@@ -271,14 +263,14 @@ func (e *Engine) setMode(m mode) {
 	e.journal.poke()
 }
 
+func (e *Engine) currentMode() mode {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mode
+}
+
 // Running is the number of sequences in the batch.
 func (e *Engine) Running() int { return e.Stats().Running }
-
-// Waiting is the number of sequences in the engine's queue.
-func (e *Engine) Waiting() int { return e.Stats().Waiting }
-
-// KVUsed is the share of the KV cache that running sequences hold, 0 to 1.
-func (e *Engine) KVUsed() float64 { return e.Stats().KVUsed }
 
 // Stats returns the live state, which a frozen metrics page does not show.
 func (e *Engine) Stats() Stats {
@@ -291,11 +283,8 @@ func (e *Engine) Stats() Stats {
 	e.core.mu.Unlock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Connections, s.Accepted, s.Handlers, s.Closes = len(e.conns), e.connections, e.bursts, e.closes
-	s.Hits = make(map[string]int64, len(e.hits))
-	for k, v := range e.hits {
-		s.Hits[k] = v
-	}
+	s.Connections, s.Accepted, s.Handlers, s.Closes = len(e.conns), e.connections, e.answering, e.closes
+	s.Hits = maps.Clone(e.hits)
 	return s
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -112,7 +113,7 @@ func (x *exchange) generate() {
 		x.strike(f, nil)
 		return
 	}
-	if refused := x.e.core.submit(x.sequences()); refused != "" {
+	if !x.e.core.submit(x.sequences()) {
 		x.refuse(x.e.busy())
 		return
 	}
@@ -133,14 +134,11 @@ func (e *Engine) busy() *apiError {
 
 // unavailable is the refusal of a server that is shutting down or whose core is dead.
 func (e *Engine) unavailable() *apiError {
-	e.mu.Lock()
-	m := e.mode
-	e.mu.Unlock()
-	switch m {
+	switch e.currentMode() {
 	case modeDraining:
-		return &apiError{500, "InternalServerError", drainMessage, ""}
+		return serverError(drainMessage)
 	case modeDead:
-		return &apiError{500, "InternalServerError", deathMessage, ""}
+		return serverError(deathMessage)
 	}
 	return nil
 }
@@ -152,14 +150,13 @@ func (x *exchange) begin() {
 	if f := x.fault(Long); f != nil {
 		x.answer.total, x.answer.ending = max(f.N, 1), reasonLength
 	}
-	x.d = x.e.dialectOf(x)
-	x.id = x.e.answerID(x)
+	x.d = dialectOf(x.api)
+	x.id = x.answerID()
 	x.notify = make(chan struct{}, 1)
-	blockBytes := x.e.o.BlockTokens * 4
 	for _, prompt := range x.c.prompts {
-		hashes := blockHashes(x.e.hashSeed, prompt, blockBytes)
+		hashes := blockHashes(x.e.hashSeed, prompt)
 		for range x.c.n {
-			q := newSequence(x.n, x.notify, x.answer, len(x.lanes))
+			q := newSequence(x.n, x.notify, x.answer)
 			q.prompt, q.hashes = promptTokens(prompt), hashes
 			x.lanes = append(x.lanes, &lane{q: q, index: len(x.lanes)})
 		}
@@ -181,18 +178,18 @@ func (x *exchange) sequences() []*sequence {
 }
 
 // answerID is the external id by vLLM's (or SGLang's) rules.
-func (e *Engine) answerID(x *exchange) string {
+func (x *exchange) answerID() string {
 	if x.api == "responses" {
 		if x.c.bodyID != "" {
 			return x.c.bodyID
 		}
-		return e.newID("resp_")
+		return x.e.newID("resp_")
 	}
-	if e.o.Flavor == SGLang {
+	if x.e.o.Flavor == SGLang {
 		if x.c.bodyID != "" {
 			return x.c.bodyID
 		}
-		return e.newID("")
+		return x.e.newID("")
 	}
 	prefix := "chatcmpl-"
 	if x.api == "completions" {
@@ -204,7 +201,7 @@ func (e *Engine) answerID(x *exchange) string {
 	if x.c.bodyID != "" {
 		return prefix + x.c.bodyID
 	}
-	return e.newID(prefix)
+	return x.e.newID(prefix)
 }
 
 // whole answers without streaming: nothing on the wire until the end.
@@ -218,7 +215,7 @@ func (x *exchange) whole() {
 		l.sent = int(l.q.final.Load())
 		if l.q.reason.Load() == reasonError {
 			x.failed = true
-			x.refuse(&apiError{500, "InternalServerError", deathMessage, ""})
+			x.refuse(serverError(deathMessage))
 			return
 		}
 	}
@@ -259,10 +256,8 @@ func (x *exchange) orca() {
 // float renders a number as Python does: always with a point.
 func float(v float64) string {
 	s := strconv.FormatFloat(v, 'g', -1, 64)
-	for _, c := range s {
-		if c == '.' || c == 'e' || c == 'I' || c == 'N' {
-			return s
-		}
+	if strings.ContainsAny(s, ".eIN") { // also of Inf and NaN
+		return s
 	}
 	return s + ".0"
 }
@@ -303,7 +298,7 @@ func (x *exchange) gone() {
 		return
 	}
 	x.e.spawn(func() {
-		t := time.NewTimer(x.e.o.AbortDelay)
+		t := time.NewTimer(abortDelay)
 		defer t.Stop()
 		select {
 		case <-t.C:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -113,10 +114,8 @@ var allKinds = []FaultKind{
 }
 
 func (f *Fault) check() error {
-	for _, k := range allKinds {
-		if f.Kind == k {
-			return nil
-		}
+	if slices.Contains(allKinds, f.Kind) {
+		return nil
 	}
 	return fmt.Errorf("cannot script fault kind=%q: unknown, allowed are %v", f.Kind, allKinds)
 }

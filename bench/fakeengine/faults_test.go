@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,12 +29,8 @@ func faulty(t *testing.T, api string, f Fault) (raw []byte, err error) {
 	t.Helper()
 	e, url := started(t, Options{})
 	e.Script(f)
-	c := dialRaw(t, url)
 	b := streamBodies[api]
-	if _, err := c.Write([]byte(request("POST", b.path, b.body))); err != nil {
-		t.Fatal(err)
-	}
-	return io.ReadAll(c)
+	return io.ReadAll(sendRaw(t, url, request("POST", b.path, b.body)))
 }
 
 func TestEndingsOnEveryDialect(t *testing.T) {
@@ -229,31 +227,23 @@ func TestHangsEndWhenTheClientLeaves(t *testing.T) {
 		until string // what arrives before the silence
 	}{
 		{"before headers", Fault{Kind: Hang, Before: true}, ""},
-		{"after headers", Fault{Kind: Hang}, "\r\n\r\n"},
+		{"after headers", Fault{Kind: Hang}, "HTTP/1.1 200 OK\r\n"},
 		{"after tokens", Fault{Kind: Hang, After: 3}, `"delta":{"content":"Fake"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e, url := started(t, Options{})
 			e.Script(c.fault)
-			conn := dialRaw(t, url)
 			b := streamBodies["chat"]
-			if _, err := conn.Write([]byte(request("POST", b.path, b.body))); err != nil {
-				t.Fatal(err)
-			}
+			conn := sendRaw(t, url, request("POST", b.path, b.body))
 			if c.until != "" {
-				readUntil(t, bufio.NewReader(conn), strings.TrimPrefix(c.until, "\r\n"))
+				readUntil(t, bufio.NewReader(conn), c.until)
 			}
-			if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return !l.Arrived.IsZero() }); err != nil {
-				t.Fatal(err)
-			}
+			waitFor(t, e, func(l RequestLog) bool { return !l.Arrived.IsZero() })
 			if w := parseWire(t, speak(t, url, request("GET", "/health", ""))); w.status != "HTTP/1.1 200 OK" {
 				t.Errorf("health %s", w.status)
 			}
 			_ = conn.Close()
-			l, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return !l.Finished.IsZero() })
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := waitFor(t, e, func(l RequestLog) bool { return !l.Finished.IsZero() })
 			if l.Outcome != OutcomeClientGone || l.ClientGone.IsZero() {
 				t.Errorf("outcome %q", l.Outcome)
 			}
@@ -275,10 +265,8 @@ func TestFaultsMatch(t *testing.T) {
 		ask(chat, "m", "boom"), ask(chat, "m", "boom"), ask(chat, "m", "boom"),
 	}
 	want := []int{200, 200, 200, 200, 500, 500, 200}
-	for i := range want {
-		if got[i] != want[i] {
-			t.Fatalf("statuses %v, want %v", got, want)
-		}
+	if !slices.Equal(got, want) {
+		t.Fatalf("statuses %v, want %v", got, want)
 	}
 	for _, want := range []string{"HTTP/1.1 503 Service Unavailable", "HTTP/1.1 200 OK"} {
 		if w := parseWire(t, speak(t, url, request("GET", "/health", ""))); w.status != want {
@@ -290,16 +278,11 @@ func TestFaultsMatch(t *testing.T) {
 func TestReuseGoneClosesWithoutAByte(t *testing.T) {
 	e, url := started(t, Options{})
 	e.Script(Fault{Kind: ReuseGone})
-	conn := dialRaw(t, url)
 	ask := request("POST", "/v1/completions", `{"model":"fake-model","max_tokens":1,"prompt":"x"}`, "Connection: keep-alive")
-	if _, err := conn.Write([]byte(ask)); err != nil {
-		t.Fatal(err)
-	}
+	conn := sendRaw(t, url, ask)
 	r := bufio.NewReader(conn)
 	readUntil(t, r, "Content-Length")
-	if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Outcome == OutcomeFinished }); err != nil {
-		t.Fatal(err)
-	}
+	waitFor(t, e, func(l RequestLog) bool { return l.Outcome == OutcomeFinished })
 	if _, err := conn.Write([]byte(ask)); err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +296,7 @@ func TestPlainAnswersAreCutToo(t *testing.T) {
 	e, url := started(t, Options{})
 	e.Script(Fault{Kind: FIN})
 	w := parseWire(t, speak(t, url, request("POST", "/v1/completions", `{"model":"fake-model","max_tokens":4,"prompt":"x"}`)))
-	if want := w.header.Get("Content-Length"); itoa(len(w.chunks[0])) == want || len(w.chunks[0]) == 0 {
+	if want := w.header.Get("Content-Length"); strconv.Itoa(len(w.chunks[0])) == want || len(w.chunks[0]) == 0 {
 		t.Errorf("%d of %s bytes", len(w.chunks[0]), want)
 	}
 }

@@ -117,7 +117,8 @@ func (p *blockPool) release(blocks []*block) {
 }
 
 // blockHashes returns the chained hashes of the full blocks of a prompt.
-func blockHashes(seed maphash.Seed, prompt []byte, blockBytes int) []uint64 {
+func blockHashes(seed maphash.Seed, prompt []byte) []uint64 {
+	const blockBytes = blockTokens * tokenBytes
 	out := make([]uint64, 0, len(prompt)/blockBytes)
 	var h maphash.Hash
 	h.SetSeed(seed)

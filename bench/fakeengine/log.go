@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,8 +83,7 @@ func (n *entry) snapshot() RequestLog {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.log
-	l.Faults = append([]FaultKind(nil), l.Faults...)
-	l.TokenStamps = append([]time.Time(nil), l.TokenStamps...)
+	l.Faults, l.TokenStamps = slices.Clone(l.Faults), slices.Clone(l.TokenStamps)
 	return l
 }
 
@@ -91,7 +91,6 @@ func (n *entry) snapshot() RequestLog {
 type journal struct {
 	mu      sync.Mutex
 	entries []*entry
-	keep    int
 	seq     int64
 
 	waiters atomic.Int32
@@ -99,9 +98,10 @@ type journal struct {
 	changed chan struct{}
 }
 
-func newJournal(keep int) *journal {
-	return &journal{keep: keep, changed: make(chan struct{})}
-}
+// keptLogs is how many entries a journal keeps.
+const keptLogs = 20_000
+
+func newJournal() *journal { return &journal{changed: make(chan struct{})} }
 
 func (j *journal) open(l RequestLog) *entry {
 	j.mu.Lock()
@@ -109,9 +109,7 @@ func (j *journal) open(l RequestLog) *entry {
 	l.Seq = j.seq
 	n := &entry{log: l, j: j}
 	j.entries = append(j.entries, n)
-	if len(j.entries) > j.keep {
-		j.entries = append(j.entries[:0:0], j.entries[len(j.entries)-j.keep:]...)
-	}
+	j.entries = slices.Delete(j.entries, 0, max(0, len(j.entries)-keptLogs))
 	j.mu.Unlock()
 	j.poke()
 	return n
@@ -148,7 +146,7 @@ func (j *journal) wait(ctx context.Context, ok func() bool) error {
 
 func (j *journal) snapshot() []RequestLog {
 	j.mu.Lock()
-	entries := append([]*entry(nil), j.entries...)
+	entries := slices.Clone(j.entries)
 	j.mu.Unlock()
 	logs := make([]RequestLog, len(entries))
 	for i, n := range entries {
@@ -157,6 +155,7 @@ func (j *journal) snapshot() []RequestLog {
 	return logs
 }
 
+// reset forgets the entries so far; the requests still running are no longer found.
 func (j *journal) reset() {
 	j.mu.Lock()
 	j.entries, j.seq = nil, 0

@@ -44,6 +44,27 @@ func deadline(t *testing.T) context.Context {
 	return ctx
 }
 
+func waitFor(t *testing.T, e *Engine, ok func(RequestLog) bool) RequestLog {
+	t.Helper()
+	l, err := e.WaitFor(deadline(t), ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func waitStats(t *testing.T, e *Engine, ok func(Stats) bool) Stats {
+	t.Helper()
+	s, err := e.WaitStats(deadline(t), ok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// idle says that everything has ended.
+func idle(s Stats) bool { return s.Running == 0 && s.Waiting == 0 && s.Handlers == 0 }
+
 // post sends a JSON body; header is name, value, name, value ...
 func post(t *testing.T, c *http.Client, url, body string, header ...string) *http.Response {
 	t.Helper()

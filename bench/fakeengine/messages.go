@@ -1,8 +1,6 @@
 package fakeengine
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // messages writes /v1/messages, which vLLM makes out of its chat stream.
 type messages struct {
@@ -114,11 +112,7 @@ func (m *messages) usage(x *exchange) string {
 }
 
 func (m *messages) send(x *exchange, k eventKind, name, format string, args ...any) {
-	b := append(m.buf[:0], "event: "...)
-	b = append(b, name...)
-	b = append(b, "\ndata: "...)
-	b = fmt.Appendf(b, format, args...)
-	m.buf = append(b, "\n\n"...)
+	m.buf = namedEvent(m.buf[:0], name, format, args...)
 	x.out.emit(x, m.buf, k)
 }
 
@@ -131,7 +125,7 @@ func (m *messages) fail(x *exchange, message string) {
 		message = "2 validation errors for ChatCompletionStreamResponse\nmodel\n  Field required [type=missing, " + input + "\nchoices\n  Field required [type=missing, " + input
 	}
 	x.out.head(x)
-	x.out.put(x, fmt.Appendf(nil, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"internal_error\",\"message\":%s}}\n\n", quote(message)))
+	x.out.put(x, namedEvent(nil, "error", `{"type":"error","error":{"type":"internal_error","message":%s}}`, quote(message)))
 }
 
 func (m *messages) body(x *exchange) []byte {

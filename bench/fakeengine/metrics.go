@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // gauges returns the values of the last step boundary.
@@ -65,7 +66,7 @@ type row struct {
 func (p *page) histogram(name, labels string, h *histogram) {
 	p.family(name, "histogram")
 	before, after := labels, ""
-	if i := bytes.Index([]byte(labels), []byte("model_name=")); i >= 0 {
+	if i := strings.Index(labels, "model_name="); i >= 0 {
 		before, after = labels[:i], ","+labels[i:]
 	}
 	if before != "" && before[len(before)-1] != ',' {
@@ -101,26 +102,22 @@ func (e *Engine) metricsPage() []byte {
 	g, m := e.core.gauges, e.core.meters
 	p := &page{created: float64(m.started.UnixNano()) / 1e9}
 	for _, v := range []struct {
-		name string
-		v    float64
+		name, kind string
+		v          float64
 	}{
-		{"process_virtual_memory_bytes", 4.5e9}, {"process_resident_memory_bytes", 9.8e8}, {"process_start_time_seconds", p.created},
+		{"process_virtual_memory_bytes", "gauge", 4.5e9}, {"process_resident_memory_bytes", "gauge", 9.8e8},
+		{"process_start_time_seconds", "gauge", p.created}, {"process_cpu_seconds_total", "counter", 1},
+		{"process_open_fds", "gauge", 34}, {"process_max_fds", "gauge", 20000},
 	} {
-		p.family(v.name, "gauge")
+		p.family(v.name, v.kind)
 		p.sample(v.name, "", v.v)
 	}
-	p.family("process_cpu_seconds_total", "counter")
-	p.sample("process_cpu_seconds_total", "", 1)
-	p.family("process_open_fds", "gauge")
-	p.sample("process_open_fds", "", 34)
-	p.family("process_max_fds", "gauge")
-	p.sample("process_max_fds", "", 20000)
 	if e.o.MetricsNames == MetricsSGLang {
 		e.sglangPage(p, g, m)
 	} else {
 		e.vllmPage(p, g, m)
 	}
-	e.httpFamilies(p, m)
+	p.httpFamilies(m)
 	return p.Bytes()
 }
 
@@ -158,11 +155,11 @@ func (e *Engine) vllmPage(p *page, g gauges, m *meters) {
 	reason := func(s string, v int64) row { return row{`engine="0",finished_reason="` + s + `",` + model, v} }
 	p.counter("vllm:request_success", reason("stop", m.stop), reason("length", m.length), reason("abort", 0), reason("error", m.errors), reason("repetition", 0))
 	p.counter("vllm:admission_rejections", row{model + `,reason="max_num_queued_reqs"`, m.rejectedReqs}, row{model + `,reason="max_num_queued_tokens"`, m.rejectedTokens})
-	e.vllmHistograms(p, base, names, m)
+	p.vllmHistograms(base, names, m)
 	e.cacheConfig(p)
 }
 
-func (e *Engine) vllmHistograms(p *page, base string, names vllmNames, m *meters) {
+func (p *page) vllmHistograms(base string, names vllmNames, m *meters) {
 	for _, h := range []struct {
 		name string
 		h    *histogram
@@ -193,21 +190,16 @@ func (e *Engine) cacheConfig(p *page) {
 	if e.o.NoPrefixCache {
 		prefix = "False"
 	}
-	tokens := e.o.KVBlocks * e.o.BlockTokens
 	p.family("vllm:cache_config_info", "gauge")
 	p.sample("vllm:cache_config_info", fmt.Sprintf(`block_size="%d",cache_dtype="auto",effective_attention_block_size="%d",enable_prefix_caching="%s",engine="0",gpu_memory_utilization="0.92",kv_cache_max_concurrency="%s",kv_cache_size_tokens="%d",num_gpu_blocks="%d",prefix_caching_hash_algo="sha256"`,
-		e.o.BlockTokens, e.o.BlockTokens, prefix, float(float64(tokens)/float64(e.o.MaxModelLen)), tokens, e.o.KVBlocks), 1)
+		blockTokens, blockTokens, prefix, float(float64(e.o.kvTokens())/float64(e.o.MaxModelLen)), e.o.kvTokens(), e.o.KVBlocks), 1)
 }
 
-func (e *Engine) httpFamilies(p *page, m *meters) {
-	keys := make([]httpKey, 0, len(m.http))
-	for k := range m.http {
-		keys = append(keys, k)
+func (p *page) httpFamilies(m *meters) {
+	var rows []row
+	for k, n := range m.http {
+		rows = append(rows, row{fmt.Sprintf(`handler=%q,method=%q,status=%q`, k.handler, k.method, k.status), n})
 	}
-	sort.Slice(keys, func(i, j int) bool { return fmt.Sprint(keys[i]) < fmt.Sprint(keys[j]) })
-	rows := make([]row, len(keys))
-	for i, k := range keys {
-		rows[i] = row{fmt.Sprintf(`handler=%q,method=%q,status=%q`, k.handler, k.method, k.status), m.http[k]}
-	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.labels, b.labels) })
 	p.counter("http_requests", rows...)
 }

@@ -103,16 +103,10 @@ func TestCountersFollowRequestsAndRestart(t *testing.T) {
 
 func TestAbortsAreInNoCounterOfVLLM(t *testing.T) {
 	e, url := started(t, Options{})
-	conn := dialRaw(t, url)
-	b := `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"Hello"}`
-	if _, err := conn.Write([]byte(request("POST", "/v1/completions", b))); err != nil {
-		t.Fatal(err)
-	}
+	conn := sendRaw(t, url, request("POST", "/v1/completions", `{"model":"fake-model","ignore_eos":true,"stream":true,"prompt":"Hello"}`))
 	readUntil(t, bufio.NewReader(conn), "text_completion")
 	_ = conn.Close()
-	if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return !l.Freed.IsZero() && !l.Finished.IsZero() }); err != nil {
-		t.Fatal(err)
-	}
+	waitFor(t, e, func(l RequestLog) bool { return !l.Freed.IsZero() && !l.Finished.IsZero() })
 	page := string(e.metricsPage())
 	for _, want := range []string{
 		`vllm:request_success_total{engine="0",finished_reason="abort",model_name="fake-model"} 0.0`,

@@ -41,22 +41,12 @@ func (o *output) head(x *exchange) {
 		return
 	}
 	o.headed = true
-	h := x.w.Header()
-	h.Set("Content-Type", "text/event-stream; charset=utf-8")
-	x.decorate(h)
-	if f := x.fault(ContentType); f != nil {
-		h.Set("Content-Type", f.Text)
-	}
-	if x.fault(GZip) != nil {
-		h.Set("Content-Encoding", "gzip")
-	}
-	if x.e.o.EchoRequestID {
-		h.Set("X-Request-Id", x.requestID())
-	}
+	x.w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	x.decorate()
 	now := time.Now()
 	x.update(func(l *RequestLog) { l.Headers, l.Status = now, 200 })
 	x.w.WriteHeader(200)
-	o.flush(x)
+	x.flush()
 	if x.fault(GZip) != nil {
 		o.gz = gzip.NewWriter(x.w)
 	}
@@ -71,7 +61,8 @@ func (o *output) head(x *exchange) {
 }
 
 // decorate sets the headers that every answer of the server has, and those of the script.
-func (x *exchange) decorate(h http.Header) {
+func (x *exchange) decorate() {
+	h := x.w.Header()
 	h.Set("Server", "uvicorn")
 	h.Set("Vary", "Origin")
 	if f := x.fault(BigHeaders); f != nil {
@@ -81,6 +72,15 @@ func (x *exchange) decorate(h http.Header) {
 	}
 	if x.fault(CloseAfter) != nil {
 		h.Set("Connection", "close")
+	}
+	if x.e.o.EchoRequestID && h.Get("X-Request-Id") == "" {
+		h.Set("X-Request-Id", x.requestID())
+	}
+	if f := x.fault(ContentType); f != nil {
+		h.Set("Content-Type", f.Text)
+	}
+	if x.fault(GZip) != nil {
+		h.Set("Content-Encoding", "gzip")
 	}
 }
 
@@ -184,12 +184,12 @@ func (o *output) finish(x *exchange) {
 	o.release(x)
 	if o.gz != nil && !o.kill {
 		_ = o.gz.Close() // a client that is gone is noticed by the request's context
-		o.flush(x)
+		x.flush()
 	}
 }
 
-// write sends bytes as one chunk; the stamps are taken right before. A failed write means that the client has gone; the request's context says
-// so too.
+// write sends bytes as one chunk; the stamps are taken right before. A failed write means that the client has
+// gone; the request's context says so too.
 func (o *output) write(x *exchange, b []byte) {
 	o.stamp(x)
 	if o.gz != nil {
@@ -198,9 +198,7 @@ func (o *output) write(x *exchange, b []byte) {
 	} else {
 		_, _ = x.w.Write(b)
 	}
-	o.flush(x)
+	x.flush()
 }
 
-func (o *output) flush(x *exchange) {
-	x.w.(http.Flusher).Flush()
-}
+func (x *exchange) flush() { x.w.(http.Flusher).Flush() }

@@ -3,6 +3,7 @@ package fakeengine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -37,10 +38,7 @@ func init() { // a literal would refer to itself through the handlers
 }
 
 func (x *exchange) serveHealth() {
-	x.e.mu.Lock()
-	dead := x.e.mode == modeDead
-	x.e.mu.Unlock()
-	if dead {
+	if x.e.currentMode() == modeDead {
 		x.respond(503, nil)
 		return
 	}
@@ -48,7 +46,7 @@ func (x *exchange) serveHealth() {
 }
 
 func (x *exchange) serveVersion() {
-	x.json(200, fmt.Appendf(nil, `{"version":%s}`, quote(x.e.o.Version)))
+	x.json(200, fmt.Appendf(nil, `{"version":%s}`, quote(version)))
 }
 
 // serveLoad answers as a server with load tracking does.
@@ -58,23 +56,14 @@ func (x *exchange) serveLoad() {
 }
 
 func (x *exchange) serveModels() {
-	now := time.Now().Unix()
-	b := []byte(`{"object":"list","data":[`)
-	for i, m := range x.e.models() {
-		parent := "null"
-		if i > 0 {
-			b = append(b, ',')
-			parent = quote(x.e.o.Model)
-		}
-		b = fmt.Appendf(b, `{"id":%s,"object":"model","created":%d,"owned_by":%s,"root":%s,"parent":%s,"max_model_len":%d`,
-			quote(m), now, quote(x.e.owner()), quote(m), parent, x.e.o.MaxModelLen)
-		if x.e.o.Flavor == VLLM {
-			b = fmt.Appendf(b, `,"permission":[{"id":%s,"object":"model_permission","created":%d,"allow_create_engine":false,"allow_sampling":true,"allow_logprobs":true,"allow_search_indices":false,"allow_view":true,"allow_fine_tuning":false,"organization":"*","group":null,"is_blocking":false}]`,
-				quote(x.e.newID("modelperm-")), now)
-		}
-		b = append(b, '}')
+	now, model := time.Now().Unix(), quote(x.e.o.Model)
+	b := fmt.Appendf(nil, `{"object":"list","data":[{"id":%s,"object":"model","created":%d,"owned_by":%s,"root":%s,"parent":null,"max_model_len":%d`,
+		model, now, quote(x.e.owner()), model, x.e.o.MaxModelLen)
+	if x.e.o.Flavor == VLLM {
+		b = fmt.Appendf(b, `,"permission":[{"id":%s,"object":"model_permission","created":%d,"allow_create_engine":false,"allow_sampling":true,"allow_logprobs":true,"allow_search_indices":false,"allow_view":true,"allow_fine_tuning":false,"organization":"*","group":null,"is_blocking":false}]`,
+			quote(x.e.newID("modelperm-")), now)
 	}
-	x.json(200, append(b, ']', '}'))
+	x.json(200, append(b, "}]}"...))
 }
 
 func (e *Engine) owner() string {
@@ -110,11 +99,7 @@ func (x *exchange) small() (*requestBody, bool) {
 
 // rendered is what the tokenizer would see.
 func (b *requestBody) rendered() []byte {
-	var all []byte
-	for _, part := range []json.RawMessage{b.Tools, b.System, b.Messages, b.Prompt, b.Input} {
-		all = append(all, part...)
-	}
-	return all
+	return slices.Concat(b.Tools, b.System, b.Messages, b.Prompt, b.Input)
 }
 
 func (x *exchange) serveTokenize() {
@@ -135,7 +120,7 @@ func (x *exchange) serveTokenize() {
 
 func (x *exchange) serveCountTokens() {
 	if x.e.o.Flavor == SGLang {
-		x.json(404, []byte(`{"detail":"Not Found"}`))
+		x.notFound()
 		return
 	}
 	b, ok := x.small()
@@ -201,6 +186,6 @@ func (x *exchange) serveAbortRequests() {
 		x.refuse(badJSON(x.raw, err))
 		return
 	}
-	x.e.core.abortIDs(v.IDs)
+	x.e.core.abortIDs(v.IDs...)
 	x.respond(200, nil)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"strings"
 )
 
 // call is a parsed request of one of the generating APIs.
@@ -18,7 +17,7 @@ type call struct {
 	ignoreEOS    bool
 	usage        bool // include_usage
 	continuous   bool // continuous_usage_stats
-	interval     int
+	interval     int  // tokens per event after the first; less than 1 = 1
 	bodyID       string
 	prompt       []byte   // everything the model reads, as bytes
 	prompts      [][]byte // completions may have several
@@ -105,8 +104,10 @@ func (e *Engine) parse(api string, body []byte) (*call, *apiError) {
 	return c, nil
 }
 
-// promptTokens is the engine's tokenizer: four bytes are a token.
-func promptTokens(prompt []byte) int { return max((len(prompt)+3)/4, 1) }
+// tokenBytes is the engine's tokenizer: so many bytes are a token.
+const tokenBytes = 4
+
+func promptTokens(prompt []byte) int { return max((len(prompt)+tokenBytes-1)/tokenBytes, 1) }
 
 // readPrompt gathers what the model reads, in rendered order: tools, system, then the turns.
 func (c *call) readPrompt(body []byte) *apiError {
@@ -150,11 +151,11 @@ func (e *Engine) validate(c *call) *apiError {
 	if t := b.Temperature; t != nil && (*t < 0 || *t > 2) {
 		return &apiError{400, "BadRequestError", fmt.Sprintf("temperature must be in [0, 2], got %.1f. (parameter=temperature, value=%.1f)", *t, *t), "temperature"}
 	}
-	if !e.serves(c.model, b.Model != nil) {
-		return &apiError{404, "NotFoundError", fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", c.model, strings.Join(e.models(), ", ")), "model"}
-	}
-	if b.Model == nil {
+	switch {
+	case b.Model == nil:
 		c.model = e.o.Model
+	case !e.o.AnyModel && c.model != e.o.Model:
+		return &apiError{404, "NotFoundError", fmt.Sprintf("The model `%s` does not exist. Valid aliases: %s.", c.model, e.o.Model), "model"}
 	}
 	field := "max_tokens"
 	limit := b.MaxTokens
@@ -174,20 +175,6 @@ func (e *Engine) validate(c *call) *apiError {
 		}
 	}
 	return nil
-}
-
-func (e *Engine) models() []string { return append([]string{e.o.Model}, e.o.Models...) }
-
-func (e *Engine) serves(model string, given bool) bool {
-	if !given || e.o.AnyModel {
-		return true
-	}
-	for _, m := range e.models() {
-		if m == model {
-			return true
-		}
-	}
-	return false
 }
 
 // readTools decides whether the answer is a tool call: the prompt asks for one and no tool has answered

@@ -14,19 +14,11 @@ func (x *exchange) respond(status int, body []byte) {
 	if x.out.over || x.isGone {
 		return
 	}
-	h := x.w.Header()
-	x.decorate(h)
-	if x.e.o.EchoRequestID && h.Get("X-Request-Id") == "" {
-		h.Set("X-Request-Id", x.requestID())
-	}
-	if f := x.fault(ContentType); f != nil {
-		h.Set("Content-Type", f.Text)
-	}
+	x.decorate()
 	if x.fault(GZip) != nil {
 		body = compress(body)
-		h.Set("Content-Encoding", "gzip")
 	}
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	now := time.Now()
 	x.update(func(l *RequestLog) {
 		l.Status, l.Headers = status, now
@@ -47,7 +39,7 @@ func (x *exchange) respond(status int, body []byte) {
 func (x *exchange) cutPlain(f *Fault, body []byte) {
 	x.out.struck = true
 	_, _ = x.w.Write(body[:len(body)/2])
-	x.w.(http.Flusher).Flush()
+	x.flush()
 	if f.Kind == Hang {
 		x.hang()
 		return

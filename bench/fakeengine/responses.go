@@ -62,9 +62,8 @@ func (r *responses) delta(x *exchange, p piece) {
 }
 
 func (r *responses) startItem(x *exchange, k kind) {
-	prefix := map[kind]string{kindText: "msg_", kindReasoning: "rs_", kindToolArgs: "fc_"}[k]
-	r.itemID, r.item, r.begun = x.e.newID(prefix), k, true
-	r.text.Reset()
+	r.newItem(x, k)
+	r.begun = true
 	at := len(r.items)
 	ev := evPlain
 	if k == kindToolArgs {
@@ -83,6 +82,12 @@ func (r *responses) startItem(x *exchange, k kind) {
 	r.send(x, evPlain, "response.content_part.added", `{"content_index":0,"item_id":%s,"output_index":%d,"part":%s,"sequence_number":%d,"type":"response.content_part.added"}`, quote(r.itemID), at, part, r.sequence)
 }
 
+func (r *responses) newItem(x *exchange, k kind) {
+	prefix := map[kind]string{kindText: "msg_", kindReasoning: "rs_", kindToolArgs: "fc_"}[k]
+	r.itemID, r.item = x.e.newID(prefix), k
+	r.text.Reset()
+}
+
 func (r *responses) endItem(x *exchange) {
 	if !r.begun {
 		return
@@ -92,13 +97,14 @@ func (r *responses) endItem(x *exchange) {
 	switch r.item {
 	case kindText:
 		r.send(x, evPlain, "response.output_text.done", `{"content_index":0,"item_id":%s,"logprobs":[],"output_index":%d,"sequence_number":%d,"text":%s,"type":"response.output_text.done"}`, id, at, r.sequence, text)
-		r.send(x, evPlain, "response.content_part.done", `{"content_index":0,"item_id":%s,"output_index":%d,"part":%s,"sequence_number":%d,"type":"response.content_part.done"}`, id, at, r.part(), r.sequence)
 	case kindReasoning:
 		r.send(x, evPlain, "response.reasoning_text.done", `{"content_index":0,"item_id":%s,"output_index":%d,"sequence_number":%d,"text":%s,"type":"response.reasoning_text.done"}`, id, at, r.sequence, text)
-		r.send(x, evPlain, "response.content_part.done", `{"content_index":0,"item_id":%s,"output_index":%d,"part":%s,"sequence_number":%d,"type":"response.content_part.done"}`, id, at, r.part(), r.sequence)
 	default:
 		r.send(x, evPlain, "response.function_call_arguments.done", `{"arguments":%s,"item_id":%s,"output_index":%d,"sequence_number":%d,"type":"response.function_call_arguments.done","name":%s}`,
 			text, id, at, r.sequence, quote(x.answer.calls[r.call].name))
+	}
+	if r.item != kindToolArgs {
+		r.send(x, evPlain, "response.content_part.done", `{"content_index":0,"item_id":%s,"output_index":%d,"part":%s,"sequence_number":%d,"type":"response.content_part.done"}`, id, at, r.part(), r.sequence)
 	}
 	item := r.render(x, "completed")
 	r.send(x, evPlain, "response.output_item.done", `{"item":%s,"output_index":%d,"sequence_number":%d,"type":"response.output_item.done"}`, item, at, r.sequence)
@@ -198,11 +204,7 @@ func (r *responses) usage(x *exchange) string {
 
 func (r *responses) send(x *exchange, k eventKind, name, format string, args ...any) {
 	r.sequence++ // args were evaluated before: the first event has number 0
-	b := append(r.buf[:0], "event: "...)
-	b = append(b, name...)
-	b = append(b, "\ndata: "...)
-	b = fmt.Appendf(b, format, args...)
-	r.buf = append(b, "\n\n"...)
+	r.buf = namedEvent(r.buf[:0], name, format, args...)
 	x.out.emit(x, r.buf, k)
 }
 
@@ -215,7 +217,7 @@ func (r *responses) fail(x *exchange, message string) {
 		x.out.kill = true
 		return
 	}
-	x.out.put(x, fmt.Appendf(nil, "event: response.failed\ndata: {\"response\":{\"id\":%s,\"object\":\"response\",\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":%s}},\"sequence_number\":%d,\"type\":\"response.failed\"}\n\n",
+	x.out.put(x, namedEvent(nil, "response.failed", `{"response":{"id":%s,"object":"response","status":"failed","error":{"code":"server_error","message":%s}},"sequence_number":%d,"type":"response.failed"}`,
 		quote(x.id), quote(message), r.sequence))
 }
 
@@ -224,8 +226,7 @@ func (r *responses) body(x *exchange) []byte {
 	l := x.lanes[0]
 	r.stop = x.finishReason(l)
 	collect := func(k kind, text string) {
-		r.itemID, r.item = x.e.newID(map[kind]string{kindText: "msg_", kindReasoning: "rs_", kindToolArgs: "fc_"}[k]), k
-		r.text.Reset()
+		r.newItem(x, k)
 		r.text.WriteString(text)
 		r.items = append(r.items, r.render(x, "completed"))
 	}

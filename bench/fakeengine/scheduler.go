@@ -1,7 +1,6 @@
 package fakeengine
 
 import (
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,6 @@ type scheduler struct {
 	dead    bool
 	gauges  gauges // as of the last step: what the metrics page shows
 	meters  *meters
-	random  *rand.Rand
 
 	wake chan struct{} // capacity 1
 	quit chan struct{}
@@ -39,7 +37,6 @@ func newScheduler(o Options, j *journal) *scheduler {
 		o: o, journal: j,
 		pool:   newBlockPool(o.KVBlocks, !o.NoPrefixCache),
 		meters: newMeters(),
-		random: rand.New(rand.NewPCG(o.Seed, 0x5eed)),
 		wake:   make(chan struct{}, 1),
 		quit:   make(chan struct{}),
 		done:   make(chan struct{}),
@@ -105,9 +102,6 @@ func (s *scheduler) begin() (length time.Duration, work bool) {
 	length = s.o.StepBase + time.Duration(decodes)*s.o.StepPerSeq +
 		time.Duration(float64(context)/1000*float64(s.o.StepPerKiloContext)) +
 		time.Duration(float64(prefill)/s.o.PrefillRate*float64(time.Second))
-	if s.o.Jitter > 0 {
-		length += time.Duration(s.random.Float64() * s.o.Jitter * float64(length))
-	}
 	return length, true
 }
 
@@ -179,18 +173,18 @@ func (s *scheduler) admit(budget int) (prefill int) {
 func (s *scheduler) place(q *sequence) bool {
 	q.target = q.prompt + q.generated
 	hashes := q.hashes
-	if len(hashes) > 0 && len(hashes)*s.o.BlockTokens >= q.target {
+	if len(hashes) > 0 && len(hashes)*blockTokens >= q.target {
 		hashes = hashes[:len(hashes)-1] // the last prompt token is always computed
 	}
 	found := s.pool.lookup(hashes)
-	need := (q.target+s.o.BlockTokens-1)/s.o.BlockTokens - len(found)
+	need := (q.target+blockTokens-1)/blockTokens - len(found)
 	fresh, ok := s.pool.take(need)
 	if !ok {
 		s.pool.release(found)
 		return false
 	}
 	q.blocks = append(found, fresh...)
-	q.computed = len(found) * s.o.BlockTokens
+	q.computed = len(found) * blockTokens
 	q.cached = q.computed
 	return true
 }
@@ -198,7 +192,7 @@ func (s *scheduler) place(q *sequence) bool {
 // grow makes room for one more token of q, throwing out the newest sequences if it must. False: q itself
 // was thrown out.
 func (s *scheduler) grow(q *sequence) bool {
-	for (q.prompt+q.generated)/s.o.BlockTokens >= len(q.blocks) {
+	for (q.prompt+q.generated)/blockTokens >= len(q.blocks) {
 		if b, ok := s.pool.take(1); ok {
 			q.blocks = append(q.blocks, b...)
 			break

@@ -36,9 +36,7 @@ var reasonNames = [...]string{"", "stop", "length", "abort", "error", "tool_call
 type sequence struct {
 	entry  *entry
 	notify chan struct{} // capacity 1; shared by the sequences of one request
-	answer *answer
-	choice int
-	limit  int // tokens after which it ends
+	limit  int           // tokens after which it ends
 	ending int32
 
 	made   atomic.Int32 // tokens generated
@@ -62,8 +60,8 @@ type sequence struct {
 	arrived, scheduled, first, last time.Time
 }
 
-func newSequence(n *entry, notify chan struct{}, a *answer, choice int) *sequence {
-	s := &sequence{entry: n, notify: notify, answer: a, choice: choice, limit: a.total, ending: a.ending}
+func newSequence(n *entry, notify chan struct{}, a *answer) *sequence {
+	s := &sequence{entry: n, notify: notify, limit: a.total, ending: a.ending}
 	s.final.Store(-1)
 	return s
 }

@@ -31,8 +31,8 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request) {
 		x.control()
 		return
 	}
-	e.count(r.URL.Path, 1)
-	defer e.count("", -1)
+	e.began(r.URL.Path)
+	defer e.ended()
 	x.run()
 	if x.out.reset {
 		x.conn.reset()
@@ -42,12 +42,17 @@ func (e *Engine) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (e *Engine) count(path string, n int64) {
+func (e *Engine) began(path string) {
 	e.mu.Lock()
-	e.bursts += n
-	if path != "" {
-		e.hits[path]++
-	}
+	e.hits[path]++
+	e.answering++
+	e.mu.Unlock()
+	e.journal.poke()
+}
+
+func (e *Engine) ended() {
+	e.mu.Lock()
+	e.answering--
 	e.mu.Unlock()
 	e.journal.poke()
 }
@@ -75,8 +80,7 @@ func (x *exchange) run() {
 		return
 	}
 	if !x.authorized() {
-		x.w.Header().Set("Content-Type", "application/json")
-		x.respond(401, []byte(`{"error":"Unauthorized"}`))
+		x.json(401, []byte(`{"error":"Unauthorized"}`))
 		return
 	}
 	x.route()
@@ -122,7 +126,7 @@ func (x *exchange) route() {
 		x.w.Header().Set("Allow", allow)
 		x.json(405, []byte(`{"detail":"Method Not Allowed"}`))
 	default:
-		x.json(404, []byte(`{"detail":"Not Found"}`))
+		x.notFound()
 	}
 }
 
@@ -135,6 +139,8 @@ func (x *exchange) json(status int, body []byte) {
 	x.w.Header().Set("Content-Type", "application/json")
 	x.respond(status, body)
 }
+
+func (x *exchange) notFound() { x.json(404, []byte(`{"detail":"Not Found"}`)) }
 
 func (x *exchange) refuse(a *apiError) {
 	x.json(a.status, a.body(x.api, x.e.o.Flavor))

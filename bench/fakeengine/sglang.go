@@ -3,13 +3,14 @@ package fakeengine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // The routes that only SGLang has. A vLLM answers 404, or has them in its developer mode only.
 
 func (x *exchange) onlySGLang() bool {
 	if x.e.o.Flavor != SGLang {
-		x.json(404, []byte(`{"detail":"Not Found"}`))
+		x.notFound()
 		return false
 	}
 	return true
@@ -34,7 +35,7 @@ func (x *exchange) serveAbortRequest() {
 	if v.AbortAll {
 		x.e.AbortAll()
 	} else {
-		x.e.core.abortIDs([]string{v.RID})
+		x.e.core.abortIDs(v.RID)
 	}
 	x.respond(200, nil)
 }
@@ -43,7 +44,7 @@ func (x *exchange) serveAbortRequest() {
 func (e *Engine) AbortCalls() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]string(nil), e.abortCalls...)
+	return slices.Clone(e.abortCalls)
 }
 
 func (x *exchange) serveServerInfo() {
@@ -52,7 +53,7 @@ func (x *exchange) serveServerInfo() {
 	}
 	o := x.e.o
 	x.json(200, fmt.Appendf(nil, `{"model_path":%s,"served_model_name":%s,"schedule_policy":"fcfs","disable_radix_cache":%t,"max_running_requests":%d,"chunked_prefill_size":%d,"context_length":%d,"page_size":%d,"max_total_num_tokens":%d,"version":%s}`,
-		quote(o.Model), quote(o.Model), o.NoPrefixCache, o.MaxNumSeqs, o.ChunkTokens, o.MaxModelLen, o.BlockTokens, o.KVBlocks*o.BlockTokens, quote(o.Version)))
+		quote(o.Model), quote(o.Model), o.NoPrefixCache, o.MaxNumSeqs, o.ChunkTokens, o.MaxModelLen, blockTokens, o.kvTokens(), quote(version)))
 }
 
 func (x *exchange) serveLoads() {
@@ -60,7 +61,7 @@ func (x *exchange) serveLoads() {
 		return
 	}
 	g := x.e.gauges()
-	total := x.e.o.KVBlocks * x.e.o.BlockTokens
+	total := x.e.o.kvTokens()
 	used := int(g.kv * float64(total))
 	x.json(200, fmt.Appendf(nil, `{"loads":[{"dp_rank":0,"num_running_reqs":%d,"num_waiting_reqs":%d,"num_used_tokens":%d,"max_total_num_tokens":%d,"token_usage":%s}]}`,
 		g.running, g.waiting, used, total, float(g.kv)))
@@ -68,9 +69,10 @@ func (x *exchange) serveLoads() {
 
 // sglangPage renders SGLang's metrics.
 func (e *Engine) sglangPage(p *page, g gauges, m *meters) {
-	const labels = `engine_type="unified",model_name=`
-	base := labels + quote(e.o.Model) + `,moe_ep_rank="0",pp_rank="0",tp_rank="0"`
-	total := float64(e.o.KVBlocks * e.o.BlockTokens)
+	const engine = `engine_type="unified",`
+	model := `model_name=` + quote(e.o.Model) + `,moe_ep_rank="0",pp_rank="0",tp_rank="0"`
+	base := engine + model
+	total := float64(e.o.kvTokens())
 	rate := 0.0
 	if m.queries > 0 {
 		rate = float64(m.hits) / float64(m.queries)
@@ -81,7 +83,7 @@ func (e *Engine) sglangPage(p *page, g gauges, m *meters) {
 	}{
 		{"num_running_reqs", float64(g.running)}, {"num_queue_reqs", float64(g.waiting)}, {"num_grammar_queue_reqs", 0},
 		{"num_paused_reqs", 0}, {"token_usage", g.kv}, {"num_used_tokens", g.kv * total}, {"kv_available_tokens", total * (1 - g.kv)},
-		{"kv_evictable_tokens", 0}, {"max_total_num_tokens", total}, {"context_len", float64(e.o.MaxModelLen)}, {"page_size", float64(e.o.BlockTokens)},
+		{"kv_evictable_tokens", 0}, {"max_total_num_tokens", total}, {"context_len", float64(e.o.MaxModelLen)}, {"page_size", float64(blockTokens)},
 		{"cache_hit_rate", rate}, {"utilization", 0}, {"num_retracted_reqs", 0},
 	} {
 		p.family("sglang:"+v.name, "gauge")
@@ -100,9 +102,9 @@ func (e *Engine) sglangPage(p *page, g gauges, m *meters) {
 	p.family("sglang:cached_tokens_total", "counter")
 	p.sample("sglang:cached_tokens_total", `cache_source="total",`+base, float64(m.promptCached))
 	p.family("sglang:realtime_tokens_total", "counter")
-	p.sample("sglang:realtime_tokens_total", base[:len(labels)-len(`model_name=`)]+`mode="prefill_compute",model_name=`+base[len(labels):], float64(m.prompt-m.promptCached))
-	p.sample("sglang:realtime_tokens_total", base[:len(labels)-len(`model_name=`)]+`mode="prefill_cache",model_name=`+base[len(labels):], float64(m.promptCached))
-	p.sample("sglang:realtime_tokens_total", base[:len(labels)-len(`model_name=`)]+`mode="decode",model_name=`+base[len(labels):], float64(m.generation))
+	p.sample("sglang:realtime_tokens_total", engine+`mode="prefill_compute",`+model, float64(m.prompt-m.promptCached))
+	p.sample("sglang:realtime_tokens_total", engine+`mode="prefill_cache",`+model, float64(m.promptCached))
+	p.sample("sglang:realtime_tokens_total", engine+`mode="decode",`+model, float64(m.generation))
 	p.histogram("sglang:time_to_first_token_seconds", base, m.ttft)
 	p.histogram("sglang:inter_token_latency_seconds", base, m.itl)
 	p.histogram("sglang:e2e_request_latency_seconds", base, m.e2e)

@@ -114,15 +114,21 @@ func recorded(t *testing.T, name string) wire {
 // speak sends a request on its own connection and returns all that comes back.
 func speak(t *testing.T, addr, request string) []byte {
 	t.Helper()
-	c := dialRaw(t, addr)
-	if _, err := c.Write([]byte(request)); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(c)
+	raw, err := io.ReadAll(sendRaw(t, addr, request))
 	if err != nil {
 		t.Fatalf("read: %v after %q", err, raw)
 	}
 	return raw
+}
+
+// sendRaw sends a request on a connection of its own.
+func sendRaw(t *testing.T, addr, request string) net.Conn {
+	t.Helper()
+	c := dialRaw(t, addr)
+	if _, err := c.Write([]byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 func dialRaw(t *testing.T, addr string) net.Conn {
@@ -323,17 +329,9 @@ func TestDeathHasTheShapeOfARealServer(t *testing.T) {
 	} {
 		t.Run(api.name, func(t *testing.T) {
 			e, url := started(t, Options{Model: "tiny"})
-			plain := dialRaw(t, url)
-			if _, err := plain.Write([]byte(request("POST", api.path, api.body+`}`))); err != nil {
-				t.Fatal(err)
-			}
-			stream := dialRaw(t, url)
-			if _, err := stream.Write([]byte(request("POST", api.path, api.body+`,"stream":true}`))); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := e.WaitFor(deadline(t), func(l RequestLog) bool { return l.Events >= 20 }); err != nil {
-				t.Fatal(err)
-			}
+			plain := sendRaw(t, url, request("POST", api.path, api.body+`}`))
+			stream := sendRaw(t, url, request("POST", api.path, api.body+`,"stream":true}`))
+			waitFor(t, e, func(l RequestLog) bool { return l.Events >= 20 })
 			e.Die()
 			raw, err := io.ReadAll(plain)
 			if err != nil {
@@ -351,18 +349,11 @@ func TestDeathHasTheShapeOfARealServer(t *testing.T) {
 
 func TestAnAbortByEndpointEndsAQueuedStreamWithNothing(t *testing.T) {
 	e, url := started(t, Options{Model: "tiny", ScaleOut: true, EchoRequestID: true, MaxNumSeqs: 1})
-	first := dialRaw(t, url)
-	if _, err := first.Write([]byte(request("POST", "/v1/chat/completions", `{"model":"tiny","stream":true,"ignore_eos":true,`+hello+`}`))); err != nil {
-		t.Fatal(err)
-	}
+	const ask = `{"model":"tiny","stream":true,"ignore_eos":true,` + hello + `}`
+	first := sendRaw(t, url, request("POST", "/v1/chat/completions", ask))
 	readUntil(t, bufio.NewReader(first), "assistant")
-	queued := dialRaw(t, url)
-	if _, err := queued.Write([]byte(request("POST", "/v1/chat/completions", `{"model":"tiny","stream":true,"ignore_eos":true,`+hello+`}`, "X-Request-Id: cap-q-0"))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := e.WaitStats(deadline(t), func(s Stats) bool { return s.Waiting == 1 }); err != nil {
-		t.Fatal(err)
-	}
+	queued := sendRaw(t, url, request("POST", "/v1/chat/completions", ask, "X-Request-Id: cap-q-0"))
+	waitStats(t, e, func(s Stats) bool { return s.Waiting == 1 })
 	speak(t, url, request("POST", "/inference/v1/abort_requests", `{"request_ids":["chatcmpl-cap-q-0"]}`))
 	raw, err := io.ReadAll(queued)
 	if err != nil {

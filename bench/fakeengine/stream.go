@@ -1,8 +1,6 @@
 package fakeengine
 
-import (
-	"time"
-)
+import "time"
 
 // stream answers with events.
 func (x *exchange) stream() {
@@ -156,15 +154,12 @@ func (x *exchange) advance(l *lane) bool {
 		x.wind(l)
 		return true
 	}
-	step := x.interval()
-	if l.sent == 0 {
-		step = 1
+	step := 1
+	if l.sent > 0 {
+		step = max(x.c.interval, 1)
 	}
 	if behind < step && final < 0 {
 		return false
-	}
-	if !x.e.o.MergeBehind {
-		behind = min(behind, step)
 	}
 	x.beginAll()
 	x.big(l)
@@ -173,7 +168,7 @@ func (x *exchange) advance(l *lane) bool {
 	}
 	p := x.answer.piece(l.index, l.sent)
 	l.sent++
-	for behind--; behind > 0; behind-- {
+	for range min(behind, step) - 1 {
 		next := x.answer.piece(l.index, l.sent)
 		if next.kind != p.kind || next.call != p.call || p.kind == kindToolName {
 			break
@@ -218,13 +213,6 @@ func (x *exchange) wind(l *lane) {
 	if l.sent > 0 { // aborted before its first token: vLLM takes the end for an empty chunk and drops it
 		x.d.finish(x, l, l.q.finishReason())
 	}
-}
-
-func (x *exchange) interval() int {
-	if x.c.interval > 0 {
-		return x.c.interval
-	}
-	return x.e.o.StreamInterval
 }
 
 // big inserts the event of a big_event fault.

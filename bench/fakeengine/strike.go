@@ -1,6 +1,7 @@
 package fakeengine
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,11 +64,7 @@ func (x *exchange) strike(f *Fault, ev []byte) {
 			o.put(x, []byte(f.Body))
 			break
 		}
-		message := f.Text
-		if message == "" {
-			message = deathMessage
-		}
-		x.d.fail(x, message)
+		x.d.fail(x, cmp.Or(f.Text, deathMessage))
 	case LoneDone:
 		x.d.done(x)
 	case ErrorLine:
@@ -75,7 +72,7 @@ func (x *exchange) strike(f *Fault, ev []byte) {
 	case Hang:
 		x.hang()
 	case Finish:
-		x.finishAll(f.Text)
+		x.finishAll(cmp.Or(f.Text, "abort"))
 	}
 	o.over = true
 	if !x.isGone {
@@ -85,9 +82,6 @@ func (x *exchange) strike(f *Fault, ev []byte) {
 
 // finishAll ends every choice properly with a scripted reason.
 func (x *exchange) finishAll(reason string) {
-	if reason == "" {
-		reason = "abort"
-	}
 	for _, l := range x.lanes {
 		if !l.finished {
 			l.finished = true
@@ -107,20 +101,13 @@ func (x *exchange) strikePlain() bool {
 	switch f.Kind {
 	case ErrorEvent, ErrorLine:
 		x.out.struck = true
-		message := f.Text
-		if message == "" {
-			message = deathMessage
-		}
-		x.refuse(&apiError{500, "InternalServerError", message, ""})
+		x.refuse(serverError(cmp.Or(f.Text, deathMessage)))
 	case EarlyEnd, LoneDone:
 		x.out.struck = true
 		x.json(200, nil)
 	case Finish:
 		x.out.struck = true
-		x.forced = f.Text
-		if x.forced == "" {
-			x.forced = "abort"
-		}
+		x.forced = cmp.Or(f.Text, "abort")
 		return false
 	default:
 		return false
@@ -130,10 +117,7 @@ func (x *exchange) strikePlain() bool {
 
 // finishReason is the engine's, unless the script says another.
 func (x *exchange) finishReason(l *lane) string {
-	if x.forced != "" {
-		return x.forced
-	}
-	return l.q.finishReason()
+	return cmp.Or(x.forced, l.q.finishReason())
 }
 
 // cutInRune returns a position inside the first character of ev that has several bytes, 0 if there is none.
@@ -166,7 +150,7 @@ func (x *exchange) replace() bool {
 		case Admission:
 			x.refuse(x.e.busy())
 		case Draining:
-			x.refuse(&apiError{500, "InternalServerError", drainMessage, ""})
+			x.refuse(serverError(drainMessage))
 		case Raw:
 			x.rawAnswer(f)
 		case ReuseGone:
@@ -222,14 +206,9 @@ func (x *exchange) scriptedStatus(f *Fault) {
 func (x *exchange) scriptedError(f *Fault) {
 	body := []byte(f.Body)
 	if f.Body == "" {
-		message := f.Text
-		if message == "" {
-			message = "lost"
-		}
-		body = (&apiError{500, "InternalServerError", message, ""}).body(x.api, VLLM)
+		body = serverError(cmp.Or(f.Text, "lost")).body(x.api, VLLM)
 	}
-	x.w.Header().Set("Content-Type", "application/json")
-	x.respond(200, body)
+	x.json(200, body)
 }
 
 // rawAnswer takes the socket and writes the script's bytes.

@@ -21,7 +21,7 @@ var (
 	markerPattern = regexp.MustCompile(`MARK-[0-9a-f]+`)
 	tokensPattern = regexp.MustCompile(WordTokens + `(\d{1,7})`)
 	reasonPattern = regexp.MustCompile(WordReason + `(\d{1,7})`)
-	toolPattern   = regexp.MustCompile(`FAKE-USE-TOOLS?(?:=([A-Za-z0-9_.-]+))?`)
+	toolPattern   = regexp.MustCompile(WordUseTool + `S?(?:=([A-Za-z0-9_.-]+))?`)
 )
 
 // markerEvery is the distance of two echoes of the prompt's marker, in tokens.
@@ -151,8 +151,7 @@ func (e *Engine) compose(c *call) *answer {
 	if all := markerPattern.FindAll(c.prompt, -1); len(all) > 0 {
 		a.marker = string(all[len(all)-1])
 	}
-	natural := e.o.DefaultTokens
-	natural = wordNumber(tokensPattern, c.prompt, natural)
+	natural := wordNumber(tokensPattern, c.prompt, e.o.DefaultTokens)
 	a.reasoning = min(wordNumber(reasonPattern, c.prompt, 0), natural)
 	if c.wantsTool {
 		a.calls = e.composeCalls(c, a.marker)
@@ -218,7 +217,7 @@ func splitText(s string, n int) (out []string) {
 func sampleArguments(schema json.RawMessage, marker string) string {
 	var s schemaNode
 	if json.Unmarshal(schema, &s) != nil || len(s.Required) == 0 {
-		return `{"city":"世界","mark":` + strconv.Quote(marker) + `}`
+		return `{"city":"世界","mark":` + quote(marker) + `}`
 	}
 	return string(s.object())
 }

@@ -89,5 +89,5 @@ func (x *exchange) metrics(b []byte, whole bool) []byte {
 
 // fingerprint tells a configuration of the engine from another.
 func (e *Engine) fingerprint() string {
-	return fmt.Sprintf("vllm-%s-%08x", e.o.Version, uint32(mix(e.o.Seed+uint64(e.o.MaxNumSeqs))))
+	return fmt.Sprintf("vllm-%s-%08x", version, uint32(mix(e.o.Seed+uint64(e.o.MaxNumSeqs))))
 }

@@ -19,12 +19,12 @@ type check struct {
 	seen   func(index int64, s slots) // a token in its place
 }
 
-// Verdict is what is wrong with an answer; the zero value is an exact one.
-type Verdict struct {
-	Changed   bool // a byte differs from what the upstream wrote
-	Tokens    bool // a token is missing, repeated or out of order
-	CrossTalk bool // a token of another request
-	NoEnd     bool // the terminal event is missing
+// verdict is what is wrong with an answer; the zero value is an exact one.
+type verdict struct {
+	changed   bool // a byte differs from what the upstream wrote
+	tokens    bool // a token is missing, repeated or out of order
+	crossTalk bool // a token of another request
+	noEnd     bool // the terminal event is missing
 }
 
 const maxKept = 8 << 20
@@ -96,18 +96,18 @@ func (c *check) accept(p *piece, index int64, s slots) {
 }
 
 // finish judges an answer whose transfer ended. cut: before its framing said so.
-func (c *check) finish(cut bool) (v Verdict) {
+func (c *check) finish(cut bool) (v verdict) {
 	if !c.differ {
-		v.NoEnd = !c.ended
-		v.Tokens = c.done != c.script.n && !c.whole
+		v.noEnd = !c.ended
+		v.tokens = c.done != c.script.n && !c.whole
 		return v
 	}
-	v.Changed = true
+	v.changed = true
 	next, want := int64(c.done), int64(c.script.n)
 	count := func(text []byte) {
 		for id, index, rest, found := nextMark(text); found; id, index, rest, found = nextMark(rest) {
-			v.CrossTalk = v.CrossTalk || id != c.id
-			v.Tokens = v.Tokens || index != next
+			v.crossTalk = v.crossTalk || id != c.id
+			v.tokens = v.tokens || index != next
 			next++
 		}
 	}
@@ -117,31 +117,30 @@ func (c *check) finish(cut bool) (v Verdict) {
 	} else {
 		c.ended = c.events(count) || c.ended
 	}
-	v.Tokens = v.Tokens || next != want
-	v.NoEnd = cut || !c.ended && !c.whole
+	v.tokens = v.tokens || next != want
+	v.noEnd = cut || !c.ended && !c.whole
 	return v
 }
 
 // events reads what was kept as a client would, and reports whether the terminal event was dispatched.
 func (c *check) events(each func(data []byte)) (terminal bool) {
 	var p sse.Parser
-	mark := []byte(terminalMark(c.script.dialect))
+	last := []byte(terminalMark(c.script.dialect))
 	for b := c.carry; len(b) > 0; {
 		ev, n, ok := p.Next(b)
 		if ok {
 			each(ev.Data)
-			terminal = terminal || bytes.Contains(ev.Data, mark)
+			terminal = terminal || bytes.Contains(ev.Data, last)
 		}
 		b = b[n:]
 	}
 	return terminal
 }
 
-var markPiece = newPiece(tokenMark)
+var mark = newPiece(tokenMark)
 
 // nextMark finds the next tokenMark in b.
 func nextMark(b []byte) (id, index int64, rest []byte, found bool) {
-	mark := markPiece
 	for {
 		i := bytes.Index(b, []byte("~T"))
 		if i < 0 || len(b)-i < len(mark.text) {

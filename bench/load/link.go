@@ -72,7 +72,7 @@ func (l *link) exchange(sched int64) {
 	switch {
 	case l.cancel != nil && l.cancel.at > 0:
 		l.tally.Cancelled++
-		l.tally.Cancels = append(l.tally.Cancels, Cancel{id, l.cancel.at, l.run.plan.CancelPhase})
+		l.tally.Cancels = append(l.tally.Cancels, Cancel{id, l.cancel.at})
 	case l.run.hard.Err() != nil:
 		l.tally.Abandoned++
 	default:
@@ -153,10 +153,10 @@ func (l *link) judge(err error) {
 		n    *int64
 		what string
 	}{
-		{v.Changed, &t.Changed, "bytes differ from the upstream's"},
-		{v.Tokens, &t.Tokens, "tokens missing, repeated or out of order"},
-		{v.CrossTalk, &t.CrossTalk, "token of another request"},
-		{v.NoEnd, &t.NoEnd, "no terminal event"},
+		{v.changed, &t.Changed, "bytes differ from the upstream's"},
+		{v.tokens, &t.Tokens, "tokens missing, repeated or out of order"},
+		{v.crossTalk, &t.CrossTalk, "token of another request"},
+		{v.noEnd, &t.NoEnd, "no terminal event"},
 	} {
 		if f.is {
 			*f.n++

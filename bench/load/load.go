@@ -13,6 +13,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -62,13 +63,13 @@ func (p *Plan) complete() error {
 	if err := checkLoopback(p.Addr); err != nil {
 		return err
 	}
-	setDefault(&p.Dialect, "chat")
-	setDefault(&p.Model, "bench-model")
-	setDefault(&p.CancelPhase, "decode")
-	setDefault(&p.Tokens, 16)
-	setDefault(&p.Conns, 1)
-	setDefault(&p.Window, time.Second)
-	setDefault(&p.SlowRate, 10_000)
+	p.Dialect = cmp.Or(p.Dialect, "chat")
+	p.Model = cmp.Or(p.Model, "bench-model")
+	p.CancelPhase = cmp.Or(p.CancelPhase, "decode")
+	p.Tokens = cmp.Or(p.Tokens, 16)
+	p.Conns = cmp.Or(p.Conns, 1)
+	p.Window = cmp.Or(p.Window, time.Second)
+	p.SlowRate = cmp.Or(p.SlowRate, 10_000)
 	switch {
 	case dialectPath(p.Dialect) == "":
 		return fmt.Errorf("cannot use dialect=%s: it is not one of %s", p.Dialect, strings.Join(Dialects, ", "))
@@ -90,13 +91,6 @@ func (p *Plan) complete() error {
 		return fmt.Errorf("cannot use rate=%g, slow rate=%d: they cannot be negative", p.Rate, p.SlowRate)
 	}
 	return nil
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // checkLoopback refuses whatever does not stay on this machine. Names are refused too: what they mean may change.

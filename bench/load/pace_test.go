@@ -61,7 +61,7 @@ func TestStuckReader(t *testing.T) {
 	if err := a.body(head, c.feed); err != nil {
 		t.Fatal(err)
 	}
-	if v := c.finish(false); v != (Verdict{}) || c.done != tokens {
+	if v := c.finish(false); v != (verdict{}) || c.done != tokens {
 		t.Errorf("%+v after %d tokens", v, c.done)
 	}
 }

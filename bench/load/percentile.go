@@ -15,19 +15,19 @@ type Dist struct {
 	Max  float64 `json:"max"`
 }
 
-// Describe sorts samples (nanoseconds) in place and describes them in microseconds. No samples give the zero Dist.
-func Describe(samples []int64) Dist {
+// describe sorts samples (nanoseconds) in place and describes them in microseconds. No samples give the zero Dist.
+func describe(samples []int64) Dist {
 	if len(samples) == 0 {
 		return Dist{}
 	}
 	slices.Sort(samples)
-	at := func(p float64) float64 { return float64(Rank(samples, p)) / 1e3 }
+	at := func(p float64) float64 { return float64(rank(samples, p)) / 1e3 }
 	return Dist{N: len(samples), P50: at(50), P90: at(90), P99: at(99), P999: at(99.9), Max: at(100)}
 }
 
-// Rank is the nearest-rank percentile: the least sample that at least p percent of the samples do not exceed. sorted is not empty.
-func Rank(sorted []int64, p float64) int64 {
+// rank is the nearest-rank percentile: the least sample that at least p percent of the samples do not exceed. sorted is not empty.
+func rank(sorted []int64, p float64) int64 {
 	// The product is rounded before Ceil because 99.9/100*1000 is a hair above 999.
-	rank := int(math.Ceil(math.Round(p*float64(len(sorted))*1e6) / 1e8))
-	return sorted[min(max(rank, 1), len(sorted))-1]
+	n := int(math.Ceil(math.Round(p*float64(len(sorted))*1e6) / 1e8))
+	return sorted[min(max(n, 1), len(sorted))-1]
 }

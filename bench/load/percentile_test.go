@@ -13,7 +13,7 @@ func TestRankIsExact(t *testing.T) {
 		for i := range samples {
 			samples[i] = rng.Int64N(500)
 		}
-		d := Describe(samples) // sorts
+		d := describe(samples) // sorts
 		for _, p := range []struct {
 			tenths int // per mille, so that the definition is in whole numbers
 			got    float64
@@ -27,7 +27,7 @@ func TestRankIsExact(t *testing.T) {
 			}
 		}
 	}
-	if d := Describe(nil); d != (Dist{}) {
+	if d := describe(nil); d != (Dist{}) {
 		t.Errorf("no samples: %+v", d)
 	}
 }

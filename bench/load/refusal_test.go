@@ -36,12 +36,9 @@ func TestRefusedPlans(t *testing.T) {
 		"phase=prefill":  {CancelFrac: 1, CancelPhase: "prefill"},
 		"phase=decode":   {CancelFrac: 1, Gap: time.Second, Tokens: 2},
 		"rate=-1":        {Rate: -1},
-		"no stream body": {CancelFrac: 1, Whole: true, Gap: time.Second},
+		"needs a stream": {CancelFrac: 1, Whole: true, Gap: time.Second},
 	} {
 		p.Addr = "127.0.0.1:9"
-		if want == "no stream body" {
-			want = "needs a stream"
-		}
 		if _, err := Run(t.Context(), p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}

@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 )
@@ -16,7 +17,7 @@ type Result struct {
 	Redialled int64 `json:"redialled"` // sent again, because the idle connection had been closed
 	Missed    int64 `json:"missed"`    // arrivals of the open loop that found no connection before the end
 
-	// Answers that were not right; Faults holds the number of each kind and one example.
+	// Answers that were not right; Faults holds how often each thing was wrong.
 	Errors    int64            `json:"errors"` // no or not a whole answer: refused, cut, a status other than 200
 	Changed   int64            `json:"changed"`
 	Tokens    int64            `json:"wrong_tokens"`
@@ -39,9 +40,8 @@ type Result struct {
 
 // Cancel is a request that the client gave up.
 type Cancel struct {
-	ID    int64
-	At    int64 // CLOCK_MONOTONIC ns
-	Phase string
+	ID int64
+	At int64 // CLOCK_MONOTONIC ns
 }
 
 // Usage is what the watched process used in the window.
@@ -75,7 +75,7 @@ func Lost(cancels []Cancel, aborts []Abort) (latency Dist, lost int) {
 			lost++
 		}
 	}
-	return Describe(samples), lost
+	return describe(samples), lost
 }
 
 // Print writes the result for a person.
@@ -83,12 +83,7 @@ func (r *Result) Print(w io.Writer) {
 	fmt.Fprintf(w, "requests %d  completed %d  abandoned %d  cancelled %d  redialled %d  missed %d\n",
 		r.Requests, r.Completed, r.Abandoned, r.Cancelled, r.Redialled, r.Missed)
 	fmt.Fprintf(w, "wrong    %d: errors %d  changed %d  tokens %d  cross-talk %d  no end %d\n", r.Wrong(), r.Errors, r.Changed, r.Tokens, r.CrossTalk, r.NoEnd)
-	kinds := make([]string, 0, len(r.Faults))
-	for k := range r.Faults {
-		kinds = append(kinds, k)
-	}
-	slices.Sort(kinds)
-	for _, k := range kinds {
+	for _, k := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(w, "         %d x %s\n", r.Faults[k], k)
 	}
 	if r.WindowSeconds > 0 {

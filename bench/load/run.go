@@ -1,7 +1,9 @@
 package load
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -29,10 +31,7 @@ func newRun(p Plan) (*run, error) {
 		return nil, err
 	}
 	r := &run{plan: p, script: scriptFor(p.Dialect, p.Tokens), request: newRequest(&p), bufSize: 32 << 10}
-	r.left.Store(int64(p.Requests))
-	if p.Requests == 0 {
-		r.left.Store(1 << 62)
-	}
+	r.left.Store(cmp.Or(int64(p.Requests), math.MaxInt64))
 	return r, nil
 }
 
@@ -234,7 +233,7 @@ func (r *run) merge() Result {
 	}
 	res := sum.Result
 	res.Missed = r.missed
-	res.AddedTTFT, res.TokenDelay = Describe(sum.ttft), Describe(sum.delay)
-	res.Total, res.SendLag = Describe(sum.total), Describe(sum.lag)
+	res.AddedTTFT, res.TokenDelay = describe(sum.ttft), describe(sum.delay)
+	res.Total, res.SendLag = describe(sum.total), describe(sum.lag)
 	return res
 }

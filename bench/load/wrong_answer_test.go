@@ -128,7 +128,7 @@ func TestSplitAnywhere(t *testing.T) {
 		c.start(s, 42, false)
 		c.feed(body[:cut])
 		c.feed(body[cut:])
-		if v := c.finish(false); v != (Verdict{}) || len(seen) != 3 || seen[2] != 2 {
+		if v := c.finish(false); v != (verdict{}) || len(seen) != 3 || seen[2] != 2 {
 			t.Fatalf("cut at %d: %+v, tokens %v", cut, v, seen)
 		}
 	}

@@ -26,7 +26,7 @@ type bench struct {
 	rounds   int
 	dir      string // of configs and logs
 	self     string // this program
-	gateway  string // the gateway's binary; "": its column is left out
+	gateway  string // the gateway's binary; its column is left out where there is none
 	only     []string
 	cpus     cpus
 	upstream *process

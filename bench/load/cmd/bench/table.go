@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -84,8 +85,8 @@ func (t *table) print(w io.Writer) {
 	}
 	align(w, lines)
 	for _, c := range t.Columns {
-		for k, n := range t.Faults[c] {
-			fmt.Fprintf(w, "WRONG %s: %d x %s\n", c, n, k)
+		for _, k := range slices.Sorted(maps.Keys(t.Faults[c])) {
+			fmt.Fprintf(w, "WRONG %s: %d x %s\n", c, t.Faults[c][k], k)
 		}
 	}
 	for _, f := range t.Failed {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -147,7 +148,7 @@ func aborts(name string, plan load.Plan) workload {
 		}
 		latency, lost := load.Lost(r.Cancels, s.Aborts)
 		if len(r.Cancels) == 0 {
-			return fmt.Errorf("no request was cancelled")
+			return errors.New("no request was cancelled")
 		}
 		b.table.add(fmt.Sprintf(rowLost, plan.CancelPhase), c.name, 100*float64(lost)/float64(len(r.Cancels)))
 		if latency.N > 0 {
