@@ -153,16 +153,15 @@ func TestBodyBudgetIsGivenBack(t *testing.T) {
 			equal(t, "status", read(t, c).StatusCode, 400)
 		}},
 		{"gone while streaming", func(*testing.T) {
-			c := r.send("/v1/chat/completions", strings.Replace(big, `"stream":false`, `"stream":true`, 1))
-			v := visit{rig: r, conn: c, br: bufio.NewReader(c)}
+			v := r.visit("/v1/chat/completions", strings.Replace(big, `"stream":false`, `"stream":true`, 1))
 			v.begins()
-			_ = c.Close()
+			_ = v.conn.Close()
 		}},
 		{"gone while waiting", func(*testing.T) {
 			r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, Before: true, Times: 1})
-			c := r.send("/v1/chat/completions", big)
-			visit{rig: r}.arrived()
-			_ = c.Close()
+			v := r.visit("/v1/chat/completions", big)
+			v.arrived()
+			_ = v.conn.Close()
 		}},
 	} {
 		t.Run(p.name, func(t *testing.T) {
@@ -178,8 +177,7 @@ func TestBodyBudgetIsGivenBack(t *testing.T) {
 func TestBodyLeavesMemoryWhenTheAnswerBegins(t *testing.T) {
 	r := newRig(t, setup{config: smallLimits})
 	r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, After: 1})
-	c := r.send("/v1/chat/completions", strings.Replace(padded(dialects[1], 50<<10), `"stream":false`, `"stream":true`, 1))
-	visit{rig: r, br: bufio.NewReader(c)}.begins()
+	r.visit("/v1/chat/completions", strings.Replace(padded(dialects[1], 50<<10), `"stream":false`, `"stream":true`, 1)).begins()
 	equal(t, "streams", r.gateway.Streams(), 1)
 	r.await("given back", func() bool { return r.gateway.BodyBytes() == 0 })
 }
@@ -214,9 +212,9 @@ func TestMaxStreams(t *testing.T) {
 	r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, After: 1, Times: 2})
 	var open []net.Conn
 	for range 2 {
-		c := r.send("/v1/chat/completions", chatBody("Hello"))
-		visit{rig: r, br: bufio.NewReader(c)}.begins()
-		open = append(open, c)
+		v := r.visit("/v1/chat/completions", chatBody("Hello"))
+		v.begins()
+		open = append(open, v.conn)
 	}
 	for _, d := range dialects {
 		a := r.post(d.path, d.body(true, "hello"))

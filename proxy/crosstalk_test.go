@@ -3,7 +3,6 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -40,9 +39,7 @@ func TestStreamsDoNotMix(t *testing.T) {
 	var next, complete atomic.Int64
 	var clients sync.WaitGroup
 	for n := range streamsAtOnce {
-		clients.Add(1)
-		go func() {
-			defer clients.Done()
+		clients.Go(func() {
 			c := caller{rig: r, random: rand.New(rand.NewPCG(1, uint64(n)))}
 			defer c.hangUp()
 			for i := next.Add(1); i <= int64(total) && !t.Failed(); i = next.Add(1) {
@@ -54,7 +51,7 @@ func TestStreamsDoNotMix(t *testing.T) {
 					complete.Add(1)
 				}
 			}
-		}()
+		})
 	}
 	clients.Wait()
 	if t.Failed() {
@@ -78,12 +75,7 @@ func isSettled(t *testing.T, r *rig, total, complete int) {
 	counts := r.gateway.Table().State()[0].Deployments[0].Counts
 	equal(t, "counted ok", counts.OK, int64(outcomes[trace.OK]))
 	equal(t, "counted fault", counts.Fault, 0)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	_, err := r.engine.WaitStats(ctx, func(s fakeengine.Stats) bool { return s.Running == 0 && s.Waiting == 0 && s.Handlers == 0 })
-	if err != nil {
-		t.Error(err)
-	}
+	isAtRest(t, r)
 	for _, up := range r.gateway.state.Load().upstreams {
 		r.await("every connection at the engine is idle or closed", func() bool { return r.engine.Stats().Connections == up.pool.Idle() })
 	}

@@ -41,10 +41,6 @@ var endingCases = []endingCase{
 	{name: "hang", fault: fakeengine.Fault{Kind: fakeengine.Hang}, kind: "timeout_idle", outcome: trace.TimeoutIdle, setup: setup{deployment: "timeouts: {idle: 50ms, first_token: 60s}"}},
 }
 
-func (c endingCase) isFor(d dialectCase) bool {
-	return c.only == "" || strings.Contains(c.only, d.name)
-}
-
 func TestEndingsAfterContent(t *testing.T) {
 	for _, c := range endingCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -57,7 +53,7 @@ func TestEndingsAfterContent(t *testing.T) {
 			r.engine.Script(c.fault)
 			faults := int64(0)
 			for _, d := range dialects {
-				if !c.isFor(d) {
+				if !d.in(c.only) {
 					continue
 				}
 				faults++
@@ -187,7 +183,7 @@ func TestEndingsBeforeContent(t *testing.T) {
 			r := newRig(t, s)
 			r.engine.Script(c.fault)
 			for _, d := range dialects {
-				if c.only != "" && !strings.Contains(c.only, d.name) {
+				if !d.in(c.only) {
 					continue
 				}
 				a := r.post(d.path, d.body(true, "hello"))

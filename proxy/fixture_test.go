@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -36,6 +38,10 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
 	)
 }
+
+// patience is how long a test waits for what must happen. It decides nothing but
+// when a broken test gives up.
+const patience = 20 * time.Second
 
 // The keys of a rig: of its one tenant, and of the upstream.
 const (
@@ -74,9 +80,7 @@ type setup struct {
 func newRig(t testing.TB, s setup) *rig {
 	t.Helper()
 	r := &rig{t: t, memory: s.memory, log: &logBuffer{}, served: make(chan struct{}), finished: make(chan *trace.Record, 20000)}
-	if s.engine.Model == "" {
-		s.engine.Model = "served"
-	}
+	s.engine.Model = "served"
 	r.engine = fakeengine.New(s.engine)
 	var dial dialer
 	var client net.Listener
@@ -172,7 +176,7 @@ func (r *rig) record() *trace.Record {
 	select {
 	case rec := <-r.finished:
 		return rec
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		r.t.Fatal("no request finished")
 		return nil
 	}
@@ -183,13 +187,30 @@ func (r *rig) await(what string, ok func() bool) {
 	r.t.Helper()
 	tick := time.NewTicker(200 * time.Microsecond)
 	defer tick.Stop()
-	limit := time.After(20 * time.Second)
+	limit := time.After(patience)
 	for !ok() {
 		select {
 		case <-tick.C:
 		case <-limit:
 			r.t.Fatalf("%s: it did not come to that", what)
 		}
+	}
+}
+
+// logged waits until the engine has such a request.
+func (r *rig) logged(ok func(fakeengine.RequestLog) bool) (fakeengine.RequestLog, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return r.engine.WaitFor(ctx, ok)
+}
+
+// isAtRest waits until the engine works on nothing and holds no request.
+func isAtRest(t *testing.T, r *rig) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := r.engine.WaitStats(ctx, func(s fakeengine.Stats) bool { return s.Running == 0 && s.Waiting == 0 && s.Handlers == 0 }); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -287,6 +308,31 @@ var dialects = []dialectCase{
 	{"responses", "/v1/responses", func(s bool, p string) string {
 		return fmt.Sprintf(`{"model":"public","max_output_tokens":64,"stream":%t,"input":%q}`, s, p)
 	}},
+}
+
+// in says whether a list of dialects has this one; "" = all.
+func (d dialectCase) in(only string) bool {
+	return only == "" || slices.Contains(strings.Fields(only), d.name)
+}
+
+// inBubble runs f for each dialect in virtual time.
+func inBubble(t *testing.T, f func(t *testing.T, d dialectCase)) {
+	for _, d := range dialects {
+		t.Run(d.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, d) })
+		})
+	}
+}
+
+// inBubbles runs f for each dialect in virtual time, once for a stream and once for a whole answer.
+func inBubbles(t *testing.T, f func(t *testing.T, d dialectCase, stream bool)) {
+	for _, d := range dialects {
+		for _, stream := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/stream=%t", d.name, stream), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { f(t, d, stream) })
+			})
+		}
+	}
 }
 
 func must[T any](v T, err error) T {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"tracegate/trace"
 )
 
 // framed is an answer as an upstream may put it on the wire.
@@ -90,6 +92,18 @@ func (f *framer) exchange(r *rig, d dialectCase, stream bool, a framed) answer {
 	return r.post(d.path, body)
 }
 
+// passes gives the answer to one request: the client gets all of its body, and
+// nothing else.
+func (f *framer) passes(t *testing.T, r *rig, d dialectCase, stream bool, a framed) answer {
+	t.Helper()
+	got := f.exchange(r, d, stream, a)
+	equal(t, "status", got.StatusCode, 200)
+	equal(t, "end of the body", got.err, nil)
+	sameBytes(t, got.body, a.body)
+	equal(t, "outcome", r.record().Outcome, trace.OK)
+	return got
+}
+
 // recorded is one recorded answer of a real server, without its framing.
 type recorded struct {
 	name    string
@@ -126,20 +140,24 @@ func recordings(t testing.TB, kind string) []recorded {
 			}
 		}
 	}
+	if len(all) == 0 {
+		t.Fatalf("no recorded %s of a dialect", kind)
+	}
 	return all
 }
 
 // withLineEnds writes the line ends of an event stream anew.
 func withLineEnds(b []byte, end string) []byte { return bytes.ReplaceAll(b, []byte("\n"), []byte(end)) }
 
-// sameBytes: the client got the upstream's body. The LF of the pair that ends a
+// isSame: the client got the upstream's body. The LF of the pair that ends a
 // terminal event may still be on its way when the answer is over.
+func isSame(got, want []byte) bool {
+	return bytes.Equal(got, want) || bytes.HasSuffix(got, []byte("\r")) && bytes.Equal(want, append(got[:len(got):len(got)], '\n'))
+}
+
 func sameBytes(t testing.TB, got, want []byte) {
 	t.Helper()
-	if bytes.Equal(got, want) {
-		return
-	}
-	if bytes.HasSuffix(got, []byte("\r")) && bytes.Equal(want, append(got[:len(got):len(got)], '\n')) {
+	if isSame(got, want) {
 		return
 	}
 	at := 0

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tracegate/bench/fakeengine"
 	"tracegate/trace"
 )
 
@@ -20,8 +19,8 @@ import (
 // differently gets one answer and a closed connection, and no byte of it, nor
 // of what follows it, reaches the engine.
 
-// framingCase is one request as raw bytes. In head, KEY stands for the
-// tenant's credential; it follows "POST path HTTP/1.1" and "Host".
+// framingCase is one request as raw bytes. In head, LEN stands for the length
+// of the body; it follows the request line, "Host" and the tenant's credential.
 type framingCase struct {
 	name   string
 	line   string // "" = POST {path} HTTP/1.1
@@ -224,12 +223,8 @@ func TestEarlyRefusalLeavesNoRequestInTheBody(t *testing.T) {
 			if encoding == "chunked" {
 				framing = fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(body), body)
 			}
-			sent := make(chan error, 1)
-			go func() { // a client that reads only when all is sent
-				_, err := io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: wrong\r\n"+framing)
-				sent <- err
-			}()
-			if err := <-sent; err != nil {
+			// A client that reads only when all is sent.
+			if _, err := io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nX-Api-Key: wrong\r\n"+framing); err != nil {
 				t.Fatalf("the body was not taken: %v", err)
 			}
 			br := bufio.NewReader(c)
@@ -244,30 +239,29 @@ func TestEarlyRefusalLeavesNoRequestInTheBody(t *testing.T) {
 
 // TestManySmallHeaders: their number is not limited, their size is.
 func TestManySmallHeaders(t *testing.T) {
-	r := newRig(t, quick)
+	r := newRig(t, quickly(setup{}))
 	a := r.post("/v1/messages", dialects[0].body(false, "hello"), strings.Repeat("X-A: b\r\n", 599)+"X-A: b")
 	equal(t, "status", a.StatusCode, 200)
 	equal(t, "outcome", r.record().Outcome, trace.OK)
 }
 
-// quick is an engine that spends no time on its answers.
-var quick = setup{engine: fakeengine.Options{StepBase: time.Microsecond, StepPerSeq: time.Microsecond, PrefillRate: 1e9}}
-
 // TestPipelinedRequestsAreServedInTurn: what follows a good request is the
 // next one, also while the first is being answered.
 func TestPipelinedRequestsAreServedInTurn(t *testing.T) {
-	r := newRig(t, quick)
+	r := newRig(t, quickly(setup{}))
 	c := r.dial()
 	var all strings.Builder
-	for _, d := range dialects {
-		all.WriteString(request(d.path, d.body(true, "MARK-"+d.name)))
+	mark := func(i int) string { return fmt.Sprintf("MARK-%04x", i) }
+	for i, d := range dialects {
+		all.WriteString(request(d.path, d.body(true, mark(i))))
 	}
 	_ = must(io.WriteString(c, all.String()))
 	br := bufio.NewReader(c)
-	for range dialects {
+	for i := range dialects {
 		a := readFrom(t, br)
 		equal(t, "status", a.StatusCode, 200)
 		equal(t, "end of the body", a.err, nil)
+		contains(t, "answer", string(a.body), mark(i))
 		equal(t, "outcome", r.record().Outcome, trace.OK)
 	}
 	inSync(t, c, br)

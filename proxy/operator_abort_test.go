@@ -1,8 +1,7 @@
 package proxy
 
 import (
-	"bufio"
-	"bytes"
+	"io"
 	"strings"
 	"testing"
 
@@ -24,51 +23,41 @@ var errorBodies = map[string]string{
 // TestOperatorAborts: an operator ends a request in any phase; the client is
 // told so in its dialect.
 func TestOperatorAborts(t *testing.T) {
-	for _, s := range stays {
-		t.Run(s.name, func(t *testing.T) {
-			s.setup.deployment = "timeouts: {connect: 60s}"
-			r := newRig(t, s.setup)
-			r.engine.Script(s.faults...)
-			aborted := int64(0)
-			for _, d := range dialects {
-				t.Run(d.name, func(t *testing.T) {
-					c := r.send(d.path, d.longAnswer(s.stream))
-					v := visit{rig: r, conn: c, br: bufio.NewReader(c)}
-					s.reach(v)
-					begun := strings.HasPrefix(s.name, "after a keep-alive") || s.phase == trace.PhaseStreaming
-					id := r.onlyID()
-					equal(t, "found", r.book.Abort(id, trace.AbortOperator), true)
-					if begun {
-						rest := readAll(v.br)
-						if !bytes.Contains(rest, []byte(errorEvents[d.name])) || !bytes.Contains(rest, []byte("ended by an operator")) {
-							t.Errorf("no error event in %q", rest)
-						}
-						if bytes.HasSuffix(rest, []byte("0\r\n\r\n")) {
-							t.Errorf("the answer looks complete: %q", rest)
-						}
-					} else {
-						a := readFrom(t, v.br)
-						equal(t, "status", a.StatusCode, 503)
-						equal(t, "x-should-retry", a.Header.Get("X-Should-Retry"), "false")
-						equal(t, "in its dialect", strings.HasPrefix(string(a.body), errorBodies[d.name]), true)
-						contains(t, "body", string(a.body), "ended by an operator")
-					}
-					rec := r.record()
-					equal(t, "id", rec.ID, id)
-					equal(t, "phase", rec.Phase, s.phase)
-					equal(t, "attempts", len(rec.Attempts), 1)
-					equal(t, "abort reason", rec.Attempts[0].AbortReason, trace.AbortOperator)
-					aborted++
-					counts := r.gateway.Table().State()[0].Deployments[0].Counts
-					equal(t, "counts", counts, routing.Counts{ClientError: aborted}) // nobody's fault
-					if s.dialed {
-						engineSawTheClose(t, r, rec)
-					}
-					equal(t, "found again", r.book.Abort(id, trace.AbortOperator), false)
-				})
-			}
-		})
-	}
+	atEachStay(t, func(t *testing.T, s stay, r *rig) {
+		aborted := int64(0)
+		for _, d := range dialects {
+			t.Run(d.name, func(t *testing.T) {
+				v := r.visit(d.path, d.longAnswer(s.stream))
+				s.reach(v)
+				begun := strings.HasPrefix(s.name, "after a keep-alive") || s.phase == trace.PhaseStreaming
+				id := r.onlyID()
+				equal(t, "found", r.book.Abort(id, trace.AbortOperator), true)
+				if begun {
+					rest := isCut(t, v.br)
+					contains(t, "rest of the answer", rest, errorEvents[d.name])
+					contains(t, "rest of the answer", rest, "ended by an operator")
+				} else {
+					a := readFrom(t, v.br)
+					equal(t, "status", a.StatusCode, 503)
+					equal(t, "x-should-retry", a.Header.Get("X-Should-Retry"), "false")
+					equal(t, "in its dialect", strings.HasPrefix(string(a.body), errorBodies[d.name]), true)
+					contains(t, "body", string(a.body), "ended by an operator")
+				}
+				rec := r.record()
+				equal(t, "id", rec.ID, id)
+				equal(t, "phase", rec.Phase, s.phase)
+				equal(t, "attempts", len(rec.Attempts), 1)
+				equal(t, "abort reason", rec.Attempts[0].AbortReason, trace.AbortOperator)
+				aborted++
+				counts := r.gateway.Table().State()[0].Deployments[0].Counts
+				equal(t, "counts", counts, routing.Counts{ClientError: aborted}) // nobody's fault
+				if s.dialed {
+					engineSawTheClose(t, r, rec)
+				}
+				equal(t, "found again", r.book.Abort(id, trace.AbortOperator), false)
+			})
+		}
+	})
 }
 
 // onlyID is the id of the one request under way.
@@ -77,25 +66,16 @@ func (r *rig) onlyID() (id string) {
 	return id
 }
 
-func readAll(br *bufio.Reader) []byte {
-	var all bytes.Buffer
-	_, _ = br.WriteTo(&all) // up to where the connection is closed, however
-	return all.Bytes()
-}
-
 // TestOperatorAbortLeavesTheConnectionUsable where no answer had begun.
 func TestOperatorAbortLeavesTheConnectionUsable(t *testing.T) {
 	r := newRig(t, setup{})
 	r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, Times: 1})
-	c := r.send("/v1/chat/completions", chatBody("hello"))
-	v := visit{rig: r, conn: c, br: bufio.NewReader(c)}
+	v := r.visit("/v1/chat/completions", chatBody("hello"))
 	v.stands(trace.PhaseWaitingFirstToken)
 	r.book.Abort(r.onlyID(), trace.AbortOperator)
 	equal(t, "status", readFrom(t, v.br).StatusCode, 503)
 	r.record()
-	if _, err := c.Write([]byte(request("/v1/chat/completions", chatBody("FAKE-TOKENS-3")))); err != nil {
-		t.Fatal(err)
-	}
+	_ = must(io.WriteString(v.conn, request("/v1/chat/completions", chatBody("FAKE-TOKENS-3"))))
 	equal(t, "status of the next", readFrom(t, v.br).StatusCode, 200)
 	equal(t, "outcome of the next", r.record().Outcome, trace.OK)
 }

@@ -15,38 +15,27 @@ import (
 // its id, which we put into the body, is posted.
 func TestSGLangIsTold(t *testing.T) {
 	for _, mode := range []fakeengine.AbortMode{fakeengine.AbortNever, fakeengine.AbortLate} {
-		for _, d := range dialects {
-			for _, stream := range []bool{true, false} {
-				t.Run(fmt.Sprintf("mode=%d/%s/stream=%t", mode, d.name, stream), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						r := newRig(t, setup{memory: true, deployment: "engine: sglang",
-							engine: fakeengine.Options{Flavor: fakeengine.SGLang, Abort: mode, KeepBodies: true}})
-						c := r.send(d.path, d.longAnswer(stream))
-						if stream {
-							go discard(c)
-						}
-						<-time.After(500 * time.Millisecond)
-						left := time.Now()
-						_ = c.Close()
-						rec := r.record()
-						equal(t, "outcome", rec.Outcome, trace.ClientAbort)
-						rid := rec.ID + "-a1"
-						if d.name == "responses" {
-							rid = "resp_" + rid
-						}
-						<-time.After(50 * time.Millisecond) // the step in progress ends
-						synctest.Wait()
-						equal(t, "ids told", strings.Join(r.engine.AbortCalls(), " "), rid)
-						l, _ := r.engine.Request(rec.ID + "-a1")
-						equal(t, "id in the body", l.BodyID, rid)
-						equal(t, "running", r.engine.Running(), 0)
-						if l.Freed.IsZero() || l.Freed.Sub(left) > 50*time.Millisecond {
-							t.Errorf("freed %s after the client left", l.Freed.Sub(left))
-						}
-					})
-				})
-			}
-		}
+		t.Run(fmt.Sprintf("mode=%d", mode), func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, d dialectCase, stream bool) {
+				r := newRig(t, setup{memory: true, deployment: "engine: sglang",
+					engine: fakeengine.Options{Flavor: fakeengine.SGLang, Abort: mode, KeepBodies: true}})
+				left, rec := r.leaveAfter(500*time.Millisecond, d.path, d.longAnswer(stream))
+				equal(t, "outcome", rec.Outcome, trace.ClientAbort)
+				rid := rec.ID + "-a1"
+				if d.name == "responses" {
+					rid = "resp_" + rid
+				}
+				<-time.After(50 * time.Millisecond) // the step in progress ends
+				synctest.Wait()
+				equal(t, "ids told", strings.Join(r.engine.AbortCalls(), " "), rid)
+				l, _ := r.engine.Request(rec.ID + "-a1")
+				equal(t, "id in the body", l.BodyID, rid)
+				equal(t, "running", r.engine.Running(), 0)
+				if l.Freed.IsZero() || l.Freed.Sub(left) > 50*time.Millisecond {
+					t.Errorf("freed %s after the client left", l.Freed.Sub(left))
+				}
+			})
+		})
 	}
 }
 

@@ -83,7 +83,7 @@ func returned(r *rig) {
 // closed waits until the engine has closed it there.
 func closed(r *rig) {
 	returned(r)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := r.engine.WaitStats(ctx, func(s fakeengine.Stats) bool { return s.Connections == 0 }); err != nil {
 		r.t.Fatal(err)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -68,10 +67,8 @@ func (r *rig) stampsOf(t *testing.T, i int) map[string]time.Duration {
 		return nil
 	}
 	rec := recs[0]
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
 	marker := prompt[strings.Index(prompt, "MARK-"):]
-	own, err := r.engine.WaitFor(ctx, func(l fakeengine.RequestLog) bool { return l.Marker == marker && !l.Finished.IsZero() })
+	own, err := r.logged(func(l fakeengine.RequestLog) bool { return l.Marker == marker && !l.Finished.IsZero() })
 	if err != nil {
 		t.Errorf("%s %q: the engine knows nothing of it: %v", d.name, prompt, err)
 		return nil

@@ -130,8 +130,8 @@ func TestLimitOfADeploymentIsNamedAsSuch(t *testing.T) {
 	}
 }
 
-// TestEveryDeploymentDrained: that passes with time, unlike a dialect that nobody speaks.
-func TestEveryDeploymentDrained(t *testing.T) {
+// TestNoDeploymentTakesIt: a full one passes with time, unlike a dialect that nobody speaks.
+func TestNoDeploymentTakesIt(t *testing.T) {
 	for _, c := range []struct {
 		deployment string
 		status     int

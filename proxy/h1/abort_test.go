@@ -17,17 +17,6 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// gone reports when the peer has left.
-func gone(c net.Conn, r io.Reader) <-chan struct{} {
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		_, _ = io.Copy(io.Discard, r)
-		_ = c.Close()
-	}()
-	return left
-}
-
 // phases are scripts that bring a call to a point and say so.
 var phases = []struct {
 	name   string
@@ -74,7 +63,7 @@ func TestAbortInEveryPhase(t *testing.T) {
 			reached, left := make(chan struct{}), make(chan struct{})
 			up := serve(t, func(conn net.Conn, r *bufio.Reader) {
 				c.script(conn, r, reached)
-				<-gone(conn, r)
+				_, _ = io.Copy(io.Discard, r) // until the call has left
 				close(left)
 			})
 			target := Target{Addr: up.addr}
@@ -159,7 +148,7 @@ func echo(c net.Conn, r *bufio.Reader) {
 			return
 		}
 		half := len(body) / 2
-		_, err = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"+chunk(body[:half]))
+		_, err = io.WriteString(c, chunked+chunk(body[:half]))
 		if err != nil {
 			return
 		}
@@ -233,12 +222,9 @@ func markedCall(p *Pool, marker string, disturb bool) error {
 
 // patiently goes through a call and repeats every step that paused.
 func patiently(c *Call, body string) (string, error) {
-	var req fasthttp.RequestHeader
-	req.SetMethod("POST")
-	req.SetRequestURI("/")
 	steps := []func() error{
 		func() error { return c.Connect(soon()) },
-		func() error { return c.Write(soon(), render(&req, []byte(body)), []byte(body)) },
+		func() error { return writePost(c, soon(), body) },
 		func() error { return c.ReadHead(soon(), new(fasthttp.ResponseHeader)) },
 	}
 	for _, step := range steps {

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// toTheEvent is an answer up to its terminal event; the end of its framing is missing.
+var toTheEvent = chunked + chunk("data: [DONE]\n\n")
+
 // finishEarly takes the first bytes of the body and is done with it.
 func finishEarly(t *testing.T, p *Pool) {
 	t.Helper()
@@ -27,7 +30,6 @@ func finishEarly(t *testing.T, p *Pool) {
 }
 
 func TestRestIsReadInTheBackground(t *testing.T) {
-	const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ne\r\ndata: [DONE]\n\n\r\n"
 	for _, c := range []struct {
 		name   string
 		wait   time.Duration
@@ -45,7 +47,7 @@ func TestRestIsReadInTheBackground(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPool(t, inMemory(t, func(conn net.Conn, r *bufio.Reader) {
 					_, _ = request(r)
-					_, _ = io.WriteString(conn, head)
+					_, _ = io.WriteString(conn, toTheEvent)
 					<-time.After(c.wait)
 					_, _ = io.WriteString(conn, c.end)
 					_, _ = request(r)
@@ -87,7 +89,7 @@ func TestPoolCloseEndsDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPool(t, inMemory(t, func(conn net.Conn, r *bufio.Reader) {
 			_, _ = request(r)
-			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ne\r\ndata: [DONE]\n\n\r\n")
+			_, _ = io.WriteString(conn, toTheEvent)
 			_, _ = request(r)
 		}))
 		finishEarly(t, p)
@@ -106,8 +108,7 @@ func TestConnectionServesAgainAfterEarlyFinish(t *testing.T) {
 			if _, err := request(r); err != nil {
 				return
 			}
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-			_, _ = io.WriteString(c, "e\r\ndata: [DONE]\n\n\r\n")
+			_, _ = io.WriteString(c, toTheEvent)
 			_, _ = io.WriteString(c, "0\r\n\r\n")
 		}
 	})

@@ -177,12 +177,9 @@ func TestCallAllocations(t *testing.T) {
 		}
 	})
 	p := newPool(t, Target{Addr: up.addr})
-	var req fasthttp.RequestHeader
-	req.SetMethod("POST")
-	req.SetRequestURI("/v1/chat/completions")
 	h := new(fasthttp.ResponseHeader)
 	body := []byte("{}")
-	rendered := render(&req, body)
+	rendered := headOf("POST", "{}")
 	call := func() {
 		until := soon()
 		c := p.NewCall()

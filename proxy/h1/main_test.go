@@ -2,6 +2,7 @@ package h1
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -101,23 +102,14 @@ func chunk(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 
 func newPool(t testing.TB, target Target) *Pool {
 	t.Helper()
-	if target.Addr == "" {
-		target.Addr = "upstream:80"
-	}
-	target.ProxyURL = either(target.ProxyURL, "off")
+	target.Addr = cmp.Or(target.Addr, "upstream:80")
+	target.ProxyURL = cmp.Or(target.ProxyURL, "off")
 	p, err := NewPool(target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.Close)
 	return p
-}
-
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // soon bounds steps on real sockets: a test that needs it has failed.
@@ -129,13 +121,27 @@ func post(c *Call, body string) (h *fasthttp.ResponseHeader, err error) {
 	if err = c.Connect(soon()); err != nil {
 		return h, err
 	}
-	var req fasthttp.RequestHeader
-	req.SetMethod("POST")
-	req.SetRequestURI("/v1/chat/completions")
-	if err = c.Write(soon(), render(&req, []byte(body)), []byte(body)); err != nil {
+	if err = writePost(c, soon(), body); err != nil {
 		return h, err
 	}
 	return h, c.ReadHead(soon(), h)
+}
+
+// writePost is the step Write for a POST.
+func writePost(c *Call, until time.Time, body string) error {
+	return c.Write(until, headOf("POST", body), []byte(body))
+}
+
+// headOf is a head as the proxy writes it.
+func headOf(method, body string) []byte {
+	var req fasthttp.RequestHeader
+	req.SetMethod(method)
+	req.SetRequestURI("/v1/chat/completions")
+	req.SetHost("upstream.test")
+	if method == "POST" {
+		req.SetContentLength(len(body))
+	}
+	return req.AppendBytes(nil)
 }
 
 // rest reads the body to its end or an error.
@@ -186,15 +192,4 @@ func wantKind(t testing.TB, err error, kind string) *Error {
 		t.Fatalf("error: got %v, want kind %s", err, kind)
 	}
 	return e
-}
-
-// render is a head as the proxy writes it.
-func render(req *fasthttp.RequestHeader, body []byte) []byte {
-	if len(req.Host()) == 0 {
-		req.SetHost("upstream.test")
-	}
-	if len(body) > 0 || !req.IsGet() && !req.IsHead() {
-		req.SetContentLength(len(body))
-	}
-	return req.AppendBytes(nil)
 }

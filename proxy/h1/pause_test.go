@@ -125,16 +125,13 @@ func TestWritePauses(t *testing.T) {
 		}))
 		c := p.NewCall()
 		must(t, c.Connect(time.Time{}))
-		var req fasthttp.RequestHeader
-		req.SetMethod("POST")
-		req.SetRequestURI("/")
 		body := strings.Repeat("0123456789", 10_000)
 		began := time.Now()
 		for i := 1; i <= 2; i++ {
-			equal(t, "write", c.Write(began.Add(time.Duration(i)*time.Second), render(&req, []byte(body)), []byte(body)), ErrPaused)
+			equal(t, "write", writePost(c, began.Add(time.Duration(i)*time.Second), body), ErrPaused)
 			clock(t, began, time.Duration(i)*time.Second)
 		}
-		must(t, c.Write(began.Add(time.Minute), render(&req, []byte(body)), []byte(body)))
+		must(t, writePost(c, began.Add(time.Minute), body))
 		clock(t, began, 3*time.Second)
 		equal(t, "body", <-got, body)
 		must(t, c.ReadHead(time.Time{}, new(fasthttp.ResponseHeader)))
@@ -155,10 +152,7 @@ func TestHeadAndBodyPause(t *testing.T) {
 		}))
 		c := p.NewCall()
 		must(t, c.Connect(time.Time{}))
-		var req fasthttp.RequestHeader
-		req.SetMethod("POST")
-		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, render(&req, nil), nil))
+		must(t, writePost(c, time.Time{}, ""))
 		began := time.Now()
 		at := func(s int) time.Time { return began.Add(time.Duration(s) * time.Second) }
 		h := new(fasthttp.ResponseHeader)
@@ -206,10 +200,7 @@ func TestRedialPauses(t *testing.T) {
 		c := p.NewCall()
 		must(t, c.Connect(time.Time{}))
 		equal(t, "reused", c.Reused, true)
-		var req fasthttp.RequestHeader
-		req.SetMethod("POST")
-		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, render(&req, []byte("2")), []byte("2")))
+		must(t, writePost(c, time.Time{}, "2"))
 		began := time.Now()
 		h := new(fasthttp.ResponseHeader)
 		equal(t, "head", c.ReadHead(began.Add(time.Second), h), ErrPaused)
@@ -240,10 +231,7 @@ func TestNoRedialForSilence(t *testing.T) {
 		must(t, err)
 		c := p.NewCall()
 		must(t, c.Connect(time.Time{}))
-		var req fasthttp.RequestHeader
-		req.SetMethod("POST")
-		req.SetRequestURI("/")
-		must(t, c.Write(time.Time{}, render(&req, []byte("2")), []byte("2")))
+		must(t, writePost(c, time.Time{}, "2"))
 		began := time.Now()
 		equal(t, "head", c.ReadHead(began.Add(time.Hour), new(fasthttp.ResponseHeader)), ErrPaused)
 		clock(t, began, time.Hour)
@@ -272,10 +260,7 @@ func TestNoDeadlineIsLeftBehind(t *testing.T) {
 				until = time.Time{}
 			}
 			must(t, c.Connect(until))
-			var req fasthttp.RequestHeader
-			req.SetMethod("POST")
-			req.SetRequestURI("/")
-			must(t, c.Write(until, render(&req, nil), nil))
+			must(t, writePost(c, until, ""))
 			must(t, c.ReadHead(until, new(fasthttp.ResponseHeader)))
 			_, err := c.Next(until)
 			must(t, err)
@@ -283,6 +268,18 @@ func TestNoDeadlineIsLeftBehind(t *testing.T) {
 			c.Finish()
 		}
 	})
+}
+
+// A deadline that Wake moved is not the next call's.
+func TestWokenConnectionServesAgain(t *testing.T) {
+	up := serve(t, each(ok))
+	p := newPool(t, Target{Addr: up.addr})
+	first := idleCall(t, p)
+	first.Wake()
+	first.Finish()
+	_, second, err := exchange(p, "{}")
+	must(t, err)
+	equal(t, "reused", second.Reused, true)
 }
 
 func TestWake(t *testing.T) {
@@ -302,9 +299,6 @@ func TestWake(t *testing.T) {
 		}
 		p := newPool(t, target)
 		c := p.NewCall()
-		var req fasthttp.RequestHeader
-		req.SetMethod("POST")
-		req.SetRequestURI("/")
 		h := new(fasthttp.ResponseHeader)
 		began := time.Now()
 		woken := func(step func() error) {
@@ -319,7 +313,7 @@ func TestWake(t *testing.T) {
 		}
 		woken(func() error { return c.Connect(time.Time{}) })
 		must(t, c.Connect(time.Time{}))
-		must(t, c.Write(time.Time{}, render(&req, nil), nil))
+		must(t, writePost(c, time.Time{}, ""))
 		woken(func() error { return c.ReadHead(began.Add(time.Hour), h) })
 		must(t, c.ReadHead(began.Add(time.Hour), h))
 		woken(func() error { _, err := c.Next(began.Add(time.Hour)); return err })

@@ -71,13 +71,7 @@ func TestTunnelFailures(t *testing.T) {
 		{"not there", "", "connection refused"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			proxy := serve(t, func(conn net.Conn, r *bufio.Reader) {
-				_, _ = http.ReadRequest(r)
-				_, _ = io.WriteString(conn, c.answer)
-				_ = conn.(*net.TCPConn).CloseWrite()
-				_, _ = io.Copy(io.Discard, r)
-			})
-			addr := proxy.addr
+			addr := serve(t, once(c.answer)).addr
 			if c.name == "not there" {
 				addr = refused
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,11 +90,7 @@ func TestAcceptGoesOnWhenSomethingIsMissing(t *testing.T) {
 func TestAcceptWaitsLongerEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)
-		var errs []error
-		for range 10 {
-			errs = append(errs, scarce(syscall.EMFILE))
-		}
-		inner := newFailingListener(errs...)
+		inner := newFailingListener(slices.Repeat([]error{scarce(syscall.EMFILE)}, 10)...)
 		ln := NewListener(inner, w)
 		for range 2 {
 			server, client := net.Pipe()
@@ -122,11 +119,8 @@ func TestAcceptWaitsLongerEachTime(t *testing.T) {
 func TestCloseEndsTheWaitOfAccept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher(t)
-		var errs []error
-		for range 9 { // the last wait is a second
-			errs = append(errs, scarce(syscall.EMFILE))
-		}
-		ln := NewListener(newFailingListener(errs...), w)
+		inner := newFailingListener(slices.Repeat([]error{scarce(syscall.EMFILE)}, 9)...) // the last wait is a second
+		ln := NewListener(inner, w)
 		ended := make(chan error, 1)
 		go func() {
 			_, err := ln.Accept()

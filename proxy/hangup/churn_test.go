@@ -131,24 +131,8 @@ func TestWatchRacesWithDeparture(t *testing.T) {
 }
 
 func raceOnce(t *testing.T, ln net.Listener, dial func() (net.Conn, error)) (met bool) {
-	c, err := func() (*Conn, error) {
-		dialled := make(chan net.Conn, 1)
-		go func() {
-			client, err := dial()
-			if err != nil {
-				t.Error(err)
-			}
-			dialled <- client
-		}()
-		c, err := ln.Accept()
-		client := <-dialled
-		go client.Close()
-		return Of(c), err
-	}()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c, client := connectOver(t, ln, dial)
+	go client.Close()
 	var calls []*atomic.Int32 // one per Watch
 	var said []bool
 	for gone := false; !gone; {

@@ -125,35 +125,31 @@ func TestDepartureAfterABodyWasReadWhileWatched(t *testing.T) {
 }
 
 func TestOurOwnCloseIsNoDeparture(t *testing.T) {
-	w := newWatcher(t)
-	for _, tr := range transports {
-		t.Run(tr.name, func(t *testing.T) {
-			server, client := connect(t, w, tr)
-			leave, left := signal()
-			server.Watch(leave)
-			if server.ahead != nil {
-				write(t, client, "x")
-				eventually(t, "the background read", func() bool {
-					server.mu.Lock()
-					defer server.mu.Unlock()
-					return server.ahead.pending() > 0
-				})
-			}
-			server.Close()
-			if _, err := client.Read(make([]byte, 1)); err == nil {
-				t.Error("the client still reads")
-			}
-			client.Close()
-			backgroundReadEnds(t, server)
-			if server.Unwatch() || server.Gone() {
-				t.Error("our own close was taken for a departure")
-			}
-			if server.Watch(leave) {
-				t.Error("gone after our own close")
-			}
-			notLeft(t, left)
-		})
-	}
+	onEach(t, transports, func(t *testing.T, server *Conn, client net.Conn) {
+		leave, left := signal()
+		server.Watch(leave)
+		if server.ahead != nil {
+			write(t, client, "x")
+			eventually(t, "the background read", func() bool {
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				return server.ahead.pending() > 0
+			})
+		}
+		server.Close()
+		if _, err := client.Read(make([]byte, 1)); err == nil {
+			t.Error("the client still reads")
+		}
+		client.Close()
+		backgroundReadEnds(t, server)
+		if server.Unwatch() || server.Gone() {
+			t.Error("our own close was taken for a departure")
+		}
+		if server.Watch(leave) {
+			t.Error("gone after our own close")
+		}
+		notLeft(t, left)
+	})
 }
 
 // TestLeaveIsCalledOncePerWatch: a half-close and the reset after it are two events.
@@ -177,31 +173,27 @@ func TestLeaveIsCalledOncePerWatch(t *testing.T) {
 }
 
 func TestTLSDeparture(t *testing.T) {
-	w := newWatcher(t)
-	for _, tr := range transports {
-		t.Run(tr.name, func(t *testing.T) {
-			server, client := connect(t, w, tr)
-			st, ct := handshake(t, server, client)
-			if Of(st) != server {
-				t.Fatal("Of does not find the connection below TLS")
-			}
-			leave, left := signal()
-			if Of(st).Watch(leave) {
-				t.Fatal("gone")
-			}
-			// What was read ahead is ciphertext and must reach TLS whole.
-			write(t, ct, "the next request")
-			write(t, st, "answer")
-			read(t, ct, "answer")
-			if Of(st).Unwatch() {
-				t.Fatal("leave was called")
-			}
-			read(t, st, "the next request")
-			Of(st).Watch(leave)
-			ct.Close()
-			arrives(t, "leave", left)
-		})
-	}
+	onEach(t, transports, func(t *testing.T, server *Conn, client net.Conn) {
+		st, ct := handshake(t, server, client)
+		if Of(st) != server {
+			t.Fatal("Of does not find the connection below TLS")
+		}
+		leave, left := signal()
+		if Of(st).Watch(leave) {
+			t.Fatal("gone")
+		}
+		// What was read ahead is ciphertext and must reach TLS whole.
+		write(t, ct, "the next request")
+		write(t, st, "answer")
+		read(t, ct, "answer")
+		if Of(st).Unwatch() {
+			t.Fatal("leave was called")
+		}
+		read(t, st, "the next request")
+		Of(st).Watch(leave)
+		ct.Close()
+		arrives(t, "leave", left)
+	})
 }
 
 func TestOfForeignConnections(t *testing.T) {

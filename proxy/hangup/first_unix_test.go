@@ -14,12 +14,8 @@ func TestBytesThatComeWithTheFirstAreKept(t *testing.T) {
 	for _, size := range []int{1, 2, 100, firstRead - 1, firstRead, firstRead + 1, 3*firstRead + 7} {
 		server, client := connect(t, newWatcher(t), transports[0])
 		sent := strings.Repeat("0123456789abcdef", size/16+1)[:size]
-		if _, err := io.WriteString(client, sent); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.Close(); err != nil {
-			t.Fatal(err)
-		}
+		write(t, client, sent)
+		must(t, client.Close())
 		got := make([]byte, 1)
 		if n, err := server.Read(got); n != 1 || err != nil {
 			t.Fatalf("%d bytes: first read gave %d, %v", size, n, err)
@@ -39,9 +35,7 @@ func TestBytesThatComeWithTheFirstAreKept(t *testing.T) {
 
 func TestFirstByteOfAClosedConnectionIsTheEnd(t *testing.T) {
 	server, client := connect(t, newWatcher(t), transports[0])
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, client.Close())
 	if n, err := server.Read(make([]byte, 1)); n != 0 || err != io.EOF {
 		t.Errorf("got %d, %v; want 0, EOF", n, err)
 	}

@@ -84,6 +84,20 @@ var transports = []transport{
 	{"memory", memoryTransport},
 }
 
+// sockets are the transports whose writes go to a descriptor.
+var sockets = transports[:2]
+
+// onEach runs f with both ends of a new connection over each transport.
+func onEach(t *testing.T, over []transport, f func(t *testing.T, server *Conn, client net.Conn)) {
+	w := newWatcher(t)
+	for _, tr := range over {
+		t.Run(tr.name, func(t *testing.T) {
+			server, client := connect(t, w, tr)
+			f(t, server, client)
+		})
+	}
+}
+
 // connect returns both ends of a new connection over tr.
 func connect(t testing.TB, w *Watcher, tr transport) (server *Conn, client net.Conn) {
 	t.Helper()
@@ -110,6 +124,26 @@ func connectOver(t testing.TB, ln net.Listener, dial func() (net.Conn, error)) (
 	server, client = Of(c), <-dialled
 	t.Cleanup(func() { server.Close(); client.Close() })
 	return server, client
+}
+
+// inMemory opens a connection inside a synctest bubble.
+func inMemory(t *testing.T) (server *Conn, client net.Conn) {
+	return connect(t, newWatcher(t), transport{"memory", memoryTransport})
+}
+
+// inPipe is inMemory over net.Pipe: no buffer, and a Write may be taken in parts.
+func inPipe(t *testing.T) (server *Conn, client net.Conn) {
+	s, client := net.Pipe()
+	server = newConn(s, newWatcher(t))
+	t.Cleanup(func() { server.Close(); client.Close() })
+	return server, client
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // arrives waits for ch.
@@ -143,6 +177,13 @@ func readsAhead(c *Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ahead != nil && c.ahead.done != nil
+}
+
+// waits says whether a Write of c waits for its client.
+func waits(c *Conn) bool {
+	c.out.mu.Lock()
+	defer c.out.mu.Unlock()
+	return !c.out.since.IsZero()
 }
 
 // signal returns a leave function and the channel that gets one value per call of it.

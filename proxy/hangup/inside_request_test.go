@@ -25,9 +25,7 @@ func TestEndInsideARequestIsUnexpected(t *testing.T) {
 					server.Watch(func() {})
 					server.Unwatch()
 				}
-				if err := client.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, client.Close())
 				if n, err := server.Read(make([]byte, 1)); n != 0 || err != c.want {
 					t.Errorf("got %d, %v; want 0, %v", n, err, c.want)
 				}

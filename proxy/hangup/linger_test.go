@@ -76,7 +76,6 @@ func TestLingerEndsAtItsBounds(t *testing.T) {
 	t.Run("first close only", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, _ := inMemory(t)
-			server.Watch(func() { t.Error("leave was called") })
 			server.LingerOnClose(1<<20, time.Hour)
 			start := time.Now()
 			closed := make(chan error)
@@ -84,6 +83,18 @@ func TestLingerEndsAtItsBounds(t *testing.T) {
 			<-time.After(time.Second)
 			server.Close() // ends the lingering one
 			<-closed
+			if time.Since(start) != time.Second {
+				t.Errorf("closing took %v, want 1s", time.Since(start))
+			}
+		})
+	})
+	t.Run("the client leaves", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			server, client := inMemory(t)
+			server.LingerOnClose(1<<20, time.Hour)
+			start := time.Now()
+			time.AfterFunc(time.Second, func() { client.Close() })
+			server.Close()
 			if time.Since(start) != time.Second {
 				t.Errorf("closing took %v, want 1s", time.Since(start))
 			}

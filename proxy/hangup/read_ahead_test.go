@@ -12,19 +12,6 @@ import (
 	"time"
 )
 
-// inMemory opens a connection inside a synctest bubble.
-func inMemory(t *testing.T) (server *Conn, client net.Conn) {
-	return connect(t, newWatcher(t), transport{"memory", memoryTransport})
-}
-
-// inPipe is inMemory over net.Pipe: no buffer, and a Write may be taken in parts.
-func inPipe(t *testing.T) (server *Conn, client net.Conn) {
-	s, client := net.Pipe()
-	server = newConn(s, newWatcher(t))
-	t.Cleanup(func() { server.Close(); client.Close() })
-	return server, client
-}
-
 func TestWatchingInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := inMemory(t)
@@ -64,42 +51,38 @@ func TestPipelinedBytesAreHandedBack(t *testing.T) {
 }
 
 func TestUnwatchLosesNoByte(t *testing.T) {
-	w := newWatcher(t)
-	for _, tr := range []transport{{"tcp_read_ahead", plainTransport}, {"memory", memoryTransport}} {
-		t.Run(tr.name, func(t *testing.T) {
-			server, client := connect(t, w, tr)
-			want := make([]byte, 200_000)
-			for i := range want {
-				want[i] = byte(i * 7 >> 3)
-			}
-			go func() {
-				for rest := want; len(rest) > 0; {
-					n, err := client.Write(rest[:min(len(rest), 1+len(rest)%37)])
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					rest = rest[n:]
-				}
-			}()
-			var got []byte
-			for buf := make([]byte, 64); len(got) < len(want); {
-				server.Watch(func() { t.Error("leave was called") })
-				if len(got)%3 == 0 {
-					server.Unwatch()
-				}
-				n, err := server.Read(buf)
+	onEach(t, transports[2:], func(t *testing.T, server *Conn, client net.Conn) {
+		want := make([]byte, 200_000)
+		for i := range want {
+			want[i] = byte(i * 7 >> 3)
+		}
+		go func() {
+			for rest := want; len(rest) > 0; {
+				n, err := client.Write(rest[:min(len(rest), 1+len(rest)%37)])
 				if err != nil {
-					t.Fatal(err)
+					t.Error(err)
+					return
 				}
-				got = append(got, buf[:n]...)
+				rest = rest[n:]
+			}
+		}()
+		var got []byte
+		for buf := make([]byte, 64); len(got) < len(want); {
+			server.Watch(func() { t.Error("leave was called") })
+			if len(got)%3 == 0 {
 				server.Unwatch()
 			}
-			if !bytes.Equal(got, want) {
-				t.Error("bytes were lost or reordered")
+			n, err := server.Read(buf)
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+			got = append(got, buf[:n]...)
+			server.Unwatch()
+		}
+		if !bytes.Equal(got, want) {
+			t.Error("bytes were lost or reordered")
+		}
+	})
 }
 
 func TestOwnersReadDeadlineSurvivesWatching(t *testing.T) {
@@ -193,16 +176,16 @@ func TestSpillIsBounded(t *testing.T) {
 func TestNoGoroutineWithoutWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, client := inMemory(t)
-		running := func() bool { return readsAhead(server) }
-		if running() {
+		if readsAhead(server) {
 			t.Error("reading ahead before Watch")
 		}
 		server.Watch(func() {})
-		if !running() {
+		if !readsAhead(server) {
 			t.Error("not reading ahead while watched")
 		}
+		synctest.Wait() // it has a buffer
 		server.Unwatch()
-		if running() {
+		if readsAhead(server) {
 			t.Error("reading ahead after Unwatch")
 		}
 		write(t, client, "x")
@@ -213,25 +196,21 @@ func TestNoGoroutineWithoutWatch(t *testing.T) {
 		server.Watch(func() {})
 		server.Close()
 		synctest.Wait()
-		if running() {
+		if readsAhead(server) {
 			t.Error("reading ahead after Close")
 		}
 	})
 }
 
 func TestUnwatchFromLeave(t *testing.T) {
-	w := newWatcher(t)
-	for _, tr := range transports {
-		t.Run(tr.name, func(t *testing.T) {
-			server, client := connect(t, w, tr)
-			said := make(chan bool, 1)
-			server.Watch(func() { said <- server.Unwatch() })
-			client.Close()
-			if !arrives(t, "leave", said) {
-				t.Error("Unwatch does not say that leave was called")
-			}
-		})
-	}
+	onEach(t, transports, func(t *testing.T, server *Conn, client net.Conn) {
+		said := make(chan bool, 1)
+		server.Watch(func() { said <- server.Unwatch() })
+		client.Close()
+		if !arrives(t, "leave", said) {
+			t.Error("Unwatch does not say that leave was called")
+		}
+	})
 }
 
 // noDeadlines cannot be interrupted, so it must not be read ahead.
@@ -290,11 +269,4 @@ func TestPipeClosedBeforeWatch(t *testing.T) {
 			<-left
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,15 @@ type virtualSocket struct {
 	settings int           // calls of SetWriteDeadline
 	changed  chan struct{} // closed when the deadline changes
 	room     chan struct{} // one value: the other end has read
+}
+
+// onFullSocket runs f in virtual time with a socket that is full and has a stall limit.
+func onFullSocket(t *testing.T, f func(t *testing.T, c *Conn, s *virtualSocket)) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := newVirtualSocket(t)
+		c.SetStall(limit)
+		f(t, c, s)
+	})
 }
 
 // newVirtualSocket returns a Conn over a virtual socket whose buffer is full.
@@ -69,6 +79,9 @@ func (s *virtualSocket) drain() (n int) {
 
 // tell wakes a Write that waits for room.
 func (s *virtualSocket) tell() { s.room <- struct{}{} }
+
+// drainAndTell is what a client does that reads much.
+func (s *virtualSocket) drainAndTell() { s.drain(); s.tell() }
 
 func (s *virtualSocket) SyscallConn() (syscall.RawConn, error) { return virtualRaw{s}, nil }
 

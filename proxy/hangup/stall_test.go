@@ -20,14 +20,20 @@ func readPart(t *testing.T, c net.Conn, pause time.Duration, n int) {
 	}
 }
 
+// timedWrite writes and says how long that took.
+func timedWrite(c net.Conn, p []byte) (n int, took time.Duration, err error) {
+	start := time.Now()
+	n, err = c.Write(p)
+	return n, time.Since(start), err
+}
+
 func TestPipeStallsExactlyAfterTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := inPipe(t)
 		c.SetStall(limit)
-		start := time.Now()
-		n, err := c.Write([]byte("x"))
-		if n != 0 || err != ErrStalled || time.Since(start) != limit || c.Blocked() != limit {
-			t.Errorf("Write = %d, %v after %v, blocked %v; want 0, ErrStalled after %v", n, err, time.Since(start), c.Blocked(), limit)
+		n, took, err := timedWrite(c, []byte("x"))
+		if n != 0 || err != ErrStalled || took != limit || c.Blocked() != limit {
+			t.Errorf("Write = %d, %v after %v, blocked %v; want 0, ErrStalled after %v", n, err, took, c.Blocked(), limit)
 		}
 	})
 }
@@ -36,14 +42,13 @@ func TestAcceptedPieceRestartsThePipesStallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, client := inPipe(t)
 		c.SetStall(limit)
-		start := time.Now()
 		go readPart(t, client, limit-time.Second, piece)
-		n, err := c.Write(make([]byte, 2*piece))
+		n, took, err := timedWrite(c, make([]byte, 2*piece))
 		if n != piece || err != ErrStalled {
 			t.Errorf("Write = %d, %v; want %d, ErrStalled", n, err, piece)
 		}
-		if want := 2*limit - time.Second; time.Since(start) != want {
-			t.Errorf("after %v, want %v", time.Since(start), want)
+		if want := 2*limit - time.Second; took != want {
+			t.Errorf("after %v, want %v", took, want)
 		}
 	})
 }
@@ -52,11 +57,10 @@ func TestAcceptedPartOfAPieceRestartsTheClockAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, client := inPipe(t)
 		c.SetStall(limit)
-		start := time.Now()
 		go readPart(t, client, time.Second, 10)
-		n, err := c.Write(make([]byte, 20))
-		if n != 10 || err != ErrStalled || time.Since(start) != 2*limit {
-			t.Errorf("Write = %d, %v after %v; want 10, ErrStalled after %v", n, err, time.Since(start), 2*limit)
+		n, took, err := timedWrite(c, make([]byte, 20))
+		if n != 10 || err != ErrStalled || took != 2*limit {
+			t.Errorf("Write = %d, %v after %v; want 10, ErrStalled after %v", n, err, took, 2*limit)
 		}
 	})
 }
@@ -113,10 +117,9 @@ func TestCutEndsAPipesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, client := inPipe(t)
 		c.SetStall(limit)
-		start := time.Now()
 		time.AfterFunc(time.Second, c.CutWrites)
-		if _, err := c.Write([]byte("x")); err != ErrCut || time.Since(start) != time.Second {
-			t.Errorf("Write: %v after %v, want ErrCut after 1s", err, time.Since(start))
+		if _, took, err := timedWrite(c, []byte("x")); err != ErrCut || took != time.Second {
+			t.Errorf("Write: %v after %v, want ErrCut after 1s", err, took)
 		}
 		go readPart(t, client, 0, 1)
 		if _, err := c.Write([]byte("x")); err != ErrCut {
@@ -133,11 +136,9 @@ func TestOwnersWriteDeadlineOnAPipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := inPipe(t)
 		c.SetStall(limit)
-		start := time.Now()
-		must(t, c.SetDeadline(start.Add(time.Second)))
-		_, err := c.Write([]byte("x"))
-		if err == nil || !isTimeout(err) || time.Since(start) != time.Second {
-			t.Errorf("Write: %v after %v, want a timeout after 1s", err, time.Since(start))
+		must(t, c.SetDeadline(time.Now().Add(time.Second)))
+		if _, took, err := timedWrite(c, []byte("x")); !isTimeout(err) || took != time.Second {
+			t.Errorf("Write: %v after %v, want a timeout after 1s", err, took)
 		}
 	})
 }
@@ -147,9 +148,8 @@ func TestStallBelowTLS(t *testing.T) {
 		c, client := inPipe(t)
 		s, _ := handshake(t, c, client)
 		c.SetStall(limit)
-		start := time.Now()
-		if _, err := s.Write([]byte("x")); !errors.Is(err, ErrStalled) || time.Since(start) != limit {
-			t.Errorf("Write: %v after %v, want ErrStalled after %v", err, time.Since(start), limit)
+		if _, took, err := timedWrite(s, []byte("x")); !errors.Is(err, ErrStalled) || took != limit {
+			t.Errorf("Write: %v after %v, want ErrStalled after %v", err, took, limit)
 		}
 	})
 }

@@ -12,13 +12,10 @@ import (
 )
 
 func TestSocketStallsExactlyAfterTheLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
-		n, err := c.Write([]byte("x"))
-		if n != 0 || err != ErrStalled || time.Since(start) != limit {
-			t.Errorf("Write = %d, %v after %v; want 0, ErrStalled after %v", n, err, time.Since(start), limit)
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
+		n, took, err := timedWrite(c, []byte("x"))
+		if n != 0 || err != ErrStalled || took != limit {
+			t.Errorf("Write = %d, %v after %v; want 0, ErrStalled after %v", n, err, took, limit)
 		}
 		if c.Blocked() != limit {
 			t.Errorf("blocked %v, want %v", c.Blocked(), limit)
@@ -30,22 +27,18 @@ func TestSocketStallsExactlyAfterTheLimit(t *testing.T) {
 }
 
 func TestAcceptanceRestartsTheSocketsStallClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
 		freed := make(chan int, 1)
-		go func() {
-			<-time.After(limit - time.Second)
+		time.AfterFunc(limit-time.Second, func() {
 			freed <- s.drain()
 			s.tell()
-		}()
-		n, err := c.Write(make([]byte, 1<<20))
+		})
+		n, took, err := timedWrite(c, make([]byte, 1<<20))
 		if err != ErrStalled || n == 0 || n > 1<<19 {
 			t.Errorf("Write = %d, %v; want a part and ErrStalled", n, err)
 		}
-		if want := 2*limit - time.Second; time.Since(start) != want || c.Blocked() != want {
-			t.Errorf("after %v, blocked %v; want both %v", time.Since(start), c.Blocked(), want)
+		if want := 2*limit - time.Second; took != want || c.Blocked() != want {
+			t.Errorf("after %v, blocked %v; want both %v", took, c.Blocked(), want)
 		}
 		if <-freed == 0 {
 			t.Error("the socket was not full")
@@ -54,16 +47,11 @@ func TestAcceptanceRestartsTheSocketsStallClock(t *testing.T) {
 }
 
 func TestRoomThatNobodyAnnouncedIsFoundAtTheLimit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
-		go func() {
-			<-time.After(time.Second)
-			s.drain() // without tell: the kernel wakes a writer only when much is free
-		}()
-		if n, err := c.Write([]byte("answer")); n != 6 || err != nil || time.Since(start) != limit {
-			t.Errorf("Write = %d, %v after %v; want 6, nil after %v", n, err, time.Since(start), limit)
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
+		// Without tell: the kernel wakes a writer only when much is free.
+		time.AfterFunc(time.Second, func() { s.drain() })
+		if n, took, err := timedWrite(c, []byte("answer")); n != 6 || err != nil || took != limit {
+			t.Errorf("Write = %d, %v after %v; want 6, nil after %v", n, err, took, limit)
 		}
 		if got := s.drain(); got != 6 {
 			t.Errorf("the client got %d bytes", got)
@@ -75,52 +63,31 @@ func TestRoomThatNobodyAnnouncedIsFoundAtTheLimit(t *testing.T) {
 }
 
 func TestPartTakenByTheFinalAttemptRestartsTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
-		go func() {
-			<-time.After(time.Second)
-			s.drain()
-			<-time.After(limit)
-			s.drain()
-			s.tell()
-		}()
-		n, err := c.Write(make([]byte, 1<<20))
-		if want := 2*limit + time.Second; n == 0 || err != ErrStalled || time.Since(start) != want {
-			t.Errorf("Write = %d, %v after %v; want a part and ErrStalled after %v", n, err, time.Since(start), want)
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
+		time.AfterFunc(time.Second, func() { s.drain() })
+		time.AfterFunc(time.Second+limit, s.drainAndTell)
+		n, took, err := timedWrite(c, make([]byte, 1<<20))
+		if want := 2*limit + time.Second; n == 0 || err != ErrStalled || took != want {
+			t.Errorf("Write = %d, %v after %v; want a part and ErrStalled after %v", n, err, took, want)
 		}
 	})
 }
 
 func TestWakeUpWithoutRoomDoesNotRestartTheClock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
-		go func() {
-			<-time.After(limit / 2)
-			s.tell()
-		}()
-		if _, err := c.Write([]byte("x")); err != ErrStalled || time.Since(start) != limit {
-			t.Errorf("Write: %v after %v, want ErrStalled after %v", err, time.Since(start), limit)
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
+		time.AfterFunc(limit/2, s.tell)
+		if _, took, err := timedWrite(c, []byte("x")); err != ErrStalled || took != limit {
+			t.Errorf("Write: %v after %v, want ErrStalled after %v", err, took, limit)
 		}
 	})
 }
 
 func TestStallClockRunsOnlyWhileAWriteWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
 		<-time.After(10 * limit) // a silent upstream is not the client's fault
-		start := time.Now()
-		go func() {
-			<-time.After(limit / 2)
-			s.drain()
-			s.tell()
-		}()
-		if _, err := c.Write([]byte("x")); err != nil || time.Since(start) != limit/2 {
-			t.Errorf("Write: %v after %v", err, time.Since(start))
+		time.AfterFunc(limit/2, s.drainAndTell)
+		if _, took, err := timedWrite(c, []byte("x")); err != nil || took != limit/2 {
+			t.Errorf("Write: %v after %v", err, took)
 		}
 		if s.armed() {
 			t.Error("a deadline is left behind")
@@ -133,22 +100,26 @@ func TestStallClockRunsOnlyWhileAWriteWaits(t *testing.T) {
 }
 
 func TestWithoutALimitAWriteWaitsForEver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		for _, d := range []time.Duration{0, -time.Second} {
-			s.fill(t)
-			c.SetStall(d)
-			start := time.Now()
-			go func() {
-				<-time.After(1000 * time.Hour)
-				s.drain()
-				s.tell()
-			}()
-			if _, err := c.Write([]byte("x")); err != nil || time.Since(start) != 1000*time.Hour {
-				t.Errorf("limit %v: Write: %v after %v", d, err, time.Since(start))
-			}
-		}
-	})
+	for name, set := range map[string]func(*Conn){
+		"none set": func(*Conn) {},
+		"zero":     func(c *Conn) { c.SetStall(0) },
+		"negative": func(c *Conn) { c.SetStall(-time.Second) },
+		"taken back": func(c *Conn) {
+			c.SetStall(limit)
+			c.SetStall(0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, s := newVirtualSocket(t)
+				set(c)
+				time.AfterFunc(1000*time.Hour, s.drainAndTell)
+				if _, took, err := timedWrite(c, []byte("x")); err != nil || took != 1000*time.Hour {
+					t.Errorf("Write: %v after %v", err, took)
+				}
+			})
+		})
+	}
 }
 
 func TestBlockedCountsThePresentWait(t *testing.T) {
@@ -165,8 +136,7 @@ func TestBlockedCountsThePresentWait(t *testing.T) {
 		}
 		c.ResetBlocked()
 		<-time.After(2 * time.Second)
-		s.drain()
-		s.tell()
+		s.drainAndTell()
 		must(t, <-wrote)
 		if c.Blocked() != 2*time.Second {
 			t.Errorf("blocked %v, want 2s", c.Blocked())
@@ -177,18 +147,16 @@ func TestBlockedCountsThePresentWait(t *testing.T) {
 func TestOwnersWriteDeadline(t *testing.T) {
 	for name, d := range map[string]time.Duration{"alone": 0, "before the stall limit": limit} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c, s := newVirtualSocket(t)
+			onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
 				c.SetStall(d)
-				start := time.Now()
-				must(t, c.SetWriteDeadline(start.Add(limit/2)))
-				_, err := c.Write([]byte("x"))
+				must(t, c.SetWriteDeadline(time.Now().Add(limit/2)))
+				_, took, err := timedWrite(c, []byte("x"))
 				var ne net.Error
 				if !errors.Is(err, os.ErrDeadlineExceeded) || !errors.As(err, &ne) || !ne.Timeout() {
 					t.Errorf("Write: %v, want a timeout", err)
 				}
-				if time.Since(start) != limit/2 {
-					t.Errorf("after %v, want %v", time.Since(start), limit/2)
+				if took != limit/2 {
+					t.Errorf("after %v, want %v", took, limit/2)
 				}
 				if !s.armed() {
 					t.Error("the owner's deadline was taken away")
@@ -207,13 +175,10 @@ func TestOwnersWriteDeadline(t *testing.T) {
 }
 
 func TestStallLimitBeforeTheOwnersDeadline(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
-		must(t, c.SetWriteDeadline(start.Add(2*limit)))
-		if _, err := c.Write([]byte("x")); err != ErrStalled || time.Since(start) != limit {
-			t.Errorf("Write: %v after %v", err, time.Since(start))
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
+		must(t, c.SetWriteDeadline(time.Now().Add(2*limit)))
+		if _, took, err := timedWrite(c, []byte("x")); err != ErrStalled || took != limit {
+			t.Errorf("Write: %v after %v", err, took)
 		}
 		if !s.armed() {
 			t.Error("the owner's deadline was taken away")
@@ -222,13 +187,10 @@ func TestStallLimitBeforeTheOwnersDeadline(t *testing.T) {
 }
 
 func TestCutEndsASocketsWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c, s := newVirtualSocket(t)
-		c.SetStall(limit)
-		start := time.Now()
+	onFullSocket(t, func(t *testing.T, c *Conn, s *virtualSocket) {
 		time.AfterFunc(time.Second, c.CutWrites)
-		if n, err := c.Write([]byte("x")); n != 0 || err != ErrCut || time.Since(start) != time.Second {
-			t.Errorf("Write = %d, %v after %v; want 0, ErrCut after 1s", n, err, time.Since(start))
+		if n, took, err := timedWrite(c, []byte("x")); n != 0 || err != ErrCut || took != time.Second {
+			t.Errorf("Write = %d, %v after %v; want 0, ErrCut after 1s", n, err, took)
 		}
 		s.drain()
 		if _, err := c.Write([]byte("x")); err != ErrCut {
