@@ -43,7 +43,7 @@ func (a *api) abortRequest(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case found == nil:
 		refuse(w, http.StatusNotFound, "there is no timeline id="+strconv.Quote(id))
-	case !found.Running() || !a.Book.Abort(found.ID, trace.AbortOperator):
+	case !found.Running() || !a.Book.Abort(found, trace.AbortOperator):
 		refuse(w, http.StatusConflict, "the request has finished id="+strconv.Quote(id))
 	default:
 		reply(w, http.StatusAccepted, map[string]string{"id": found.ID, "status": "aborting"})

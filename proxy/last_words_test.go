@@ -19,7 +19,7 @@ func TestAbortInsideAWriteKeepsTheLastWords(t *testing.T) {
 		r := newRig(t, setup{memory: true, config: "keepalive: 0\ntimeouts: {write_stall: 1h}"})
 		c := r.send(d.path, d.longAnswer(true))
 		<-time.After(10 * time.Second) // long enough that the pipe is full
-		equal(t, "found", r.book.Abort(r.onlyID(), trace.AbortOperator), true)
+		equal(t, "found", r.book.Abort(r.only(), trace.AbortOperator), true)
 		<-time.After(farewell / 2)
 		equal(t, "running at the engine", r.engine.Running(), 0)
 		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -42,7 +42,7 @@ func TestAbortDoesNotWaitForAClient(t *testing.T) {
 		c := r.send(d.path, d.longAnswer(true))
 		<-time.After(10 * time.Second)
 		aborted := time.Now()
-		equal(t, "found", r.book.Abort(r.onlyID(), trace.AbortOperator), true)
+		equal(t, "found", r.book.Abort(r.only(), trace.AbortOperator), true)
 		rec := r.record()
 		isOperatorAbort(t, rec)
 		equal(t, "upstream let go after", rec.Opened.Add(rec.Attempts[0].AbortSent).Sub(aborted), 0)

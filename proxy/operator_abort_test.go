@@ -30,8 +30,8 @@ func TestOperatorAborts(t *testing.T) {
 				v := r.visit(d.path, d.longAnswer(s.stream))
 				s.reach(v)
 				begun := strings.HasPrefix(s.name, "after a keep-alive") || s.phase == trace.PhaseStreaming
-				id := r.onlyID()
-				equal(t, "found", r.book.Abort(id, trace.AbortOperator), true)
+				running := r.only()
+				equal(t, "found", r.book.Abort(running, trace.AbortOperator), true)
 				if begun {
 					rest := isCut(t, v.br)
 					contains(t, "rest of the answer", rest, errorEvents[d.name])
@@ -44,7 +44,7 @@ func TestOperatorAborts(t *testing.T) {
 					contains(t, "body", string(a.body), "ended by an operator")
 				}
 				rec := r.record()
-				equal(t, "id", rec.ID, id)
+				equal(t, "id", rec.ID, running.ID)
 				equal(t, "phase", rec.Phase, s.phase)
 				equal(t, "attempts", len(rec.Attempts), 1)
 				equal(t, "abort reason", rec.Attempts[0].AbortReason, trace.AbortOperator)
@@ -54,16 +54,16 @@ func TestOperatorAborts(t *testing.T) {
 				if s.dialed {
 					engineSawTheClose(t, r, rec)
 				}
-				equal(t, "found again", r.book.Abort(id, trace.AbortOperator), false)
+				equal(t, "found again", r.book.Abort(running, trace.AbortOperator), false)
 			})
 		}
 	})
 }
 
-// onlyID is the id of the one request under way.
-func (r *rig) onlyID() (id string) {
-	r.book.EachRunning(func(l *trace.Timeline) { id = l.ID() })
-	return id
+// only is a snapshot of the one request that runs.
+func (r *rig) only() (rec *trace.Record) {
+	r.book.EachRunning(func(l *trace.Timeline) { rec = l.Snapshot() })
+	return rec
 }
 
 // TestOperatorAbortLeavesTheConnectionUsable where no answer had begun.
@@ -72,7 +72,7 @@ func TestOperatorAbortLeavesTheConnectionUsable(t *testing.T) {
 	r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, Times: 1})
 	v := r.visit("/v1/chat/completions", chatBody("hello"))
 	v.stands(trace.PhaseWaitingFirstToken)
-	r.book.Abort(r.onlyID(), trace.AbortOperator)
+	r.book.Abort(r.only(), trace.AbortOperator)
 	equal(t, "status", readFrom(t, v.br).StatusCode, 503)
 	r.record()
 	_ = must(io.WriteString(v.conn, request("/v1/chat/completions", chatBody("FAKE-TOKENS-3"))))

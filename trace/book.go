@@ -138,29 +138,22 @@ func (r *Record) goesBy(id string) bool {
 	return r.ID == id || r.ClientID == id || slices.Contains(r.UpstreamIDs, id)
 }
 
-// Abort aborts the running request with that id of ours, the newest where a client chose the id of one that still runs.
-// It says whether there was one that could be aborted.
-func (b *Book) Abort(id string, reason AbortReason) bool {
-	return b.newestRunning(func(t *Timeline) bool { return t.ID() == id }).Abort(reason)
+// Abort aborts the request that r is a snapshot of, and no other one with the same id, which clients may choose. It
+// says whether that request still ran and could be aborted.
+func (b *Book) Abort(r *Record, reason AbortReason) bool {
+	return b.find(r.serial).Abort(reason)
 }
 
-// AbortRecord aborts the request that r is a snapshot of, and no other one with the same id. It says whether that
-// request still ran and could be aborted.
-func (b *Book) AbortRecord(r *Record, reason AbortReason) bool {
-	return b.newestRunning(func(t *Timeline) bool { return t.serial == r.serial }).Abort(reason)
-}
-
-// newestRunning finds the running request that was opened last among those that is accepts; nil when there is none. is
-// runs under the book's lock.
-func (b *Book) newestRunning(is func(*Timeline) bool) (newest *Timeline) {
+// find is the running request with that serial number; nil when there is none.
+func (b *Book) find(serial uint64) *Timeline {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range b.running {
-		if is(t) && (newest == nil || t.serial > newest.serial) {
-			newest = t
+		if t.serial == serial {
+			return t
 		}
 	}
-	return newest
+	return nil
 }
 
 // Misuse is how often a Timeline was used against its rules: a forbidden step, a second finish. Always 0 unless we

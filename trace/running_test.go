@@ -8,22 +8,6 @@ import (
 	"time"
 )
 
-func TestAbortRunsTheHookOfOurIDAlone(t *testing.T) {
-	b := NewBook(2)
-	tl := b.Open(noon)
-	tl.Edit(func(r *Record) { r.ClientID = "client-0001" })
-	var got []AbortReason
-	equal(t, "without a hook", b.Abort(tl.ID(), AbortOperator), false)
-	tl.OnAbort(func(r AbortReason) { got = append(got, r) })
-	equal(t, "unknown", b.Abort("nobody", AbortOperator), false)
-	equal(t, "by the client's id", b.Abort("client-0001", AbortOperator), false)
-	equal(t, "running", b.Abort(tl.ID(), AbortOperator), true)
-	equal(t, "calls", len(got), 1)
-	equal(t, "reason", got[0], AbortOperator)
-	r := tl.Finish(ClientAbort, nil)
-	equal(t, "finished", b.Abort(r.ID, AbortOperator), false)
-}
-
 // A client may choose its ids, and choose one twice.
 func TestAbortHitsOneOfThoseThatShareAnID(t *testing.T) {
 	b := NewBook(4)
@@ -32,21 +16,26 @@ func TestAbortHitsOneOfThoseThatShareAnID(t *testing.T) {
 	for i := range 3 {
 		tl := b.Open(noon)
 		tl.SetID("shared-0001")
-		tl.OnAbort(func(AbortReason) { aborted = append(aborted, i) })
+		tl.OnAbort(func(reason AbortReason) {
+			equal(t, "reason", reason, AbortOperator)
+			aborted = append(aborted, i)
+		})
 		all = append(all, tl)
 	}
 	all[0].Finish(OK, nil) // the last of the running takes its place
 	all = all[1:]
 	other := b.Open(noon)
+	other.SetID("shared-0001")
+	equal(t, "without a hook", b.Abort(other.Snapshot(), AbortOperator), false)
 	other.OnAbort(func(AbortReason) { t.Error("a stranger was aborted") })
 
-	equal(t, "by id", b.Abort("shared-0001", AbortOperator), true)
+	equal(t, "by a snapshot", b.Abort(all[1].Snapshot(), AbortOperator), true)
 	equal(t, "aborted", fmt.Sprint(aborted), "[2]")
-	equal(t, "by an old snapshot", b.AbortRecord(all[0].Snapshot(), AbortOperator), true)
+	equal(t, "by a snapshot of an older one", b.Abort(all[0].Snapshot(), AbortOperator), true)
 	equal(t, "aborted", fmt.Sprint(aborted), "[2 1]")
 	r := all[0].Finish(ClientAbort, nil)
-	equal(t, "by a finished record", b.AbortRecord(r, AbortOperator), false)
-	equal(t, "by a record of another process", b.AbortRecord(NewRecord(noon), AbortOperator), false)
+	equal(t, "by a finished record", b.Abort(r, AbortOperator), false)
+	equal(t, "by a record of another process", b.Abort(NewRecord(noon), AbortOperator), false)
 	equal(t, "aborted", fmt.Sprint(aborted), "[2 1]")
 }
 

@@ -27,12 +27,19 @@ func held(t *testing.T, drain string) (p *process, e *fakeengine.Engine, stream 
 	return p, e, stream
 }
 
-// post sends a request on a connection of its own and gives the answer's status.
+// post sends a request on a connection of its own and gives the answer's status. It waits no longer than 5 s for an
+// engine that stands still.
 func (p *process) post() int {
 	p.t.Helper()
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := c.Post("http://"+p.data+"/v1/chat/completions", "application/json",
+	req, err := http.NewRequest("POST", "http://"+p.data+"/v1/chat/completions",
 		strings.NewReader(`{"model":"public","max_tokens":2,"messages":[{"role":"user","content":"Bye"}]}`))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Gateway-Timeout-Ms", "5000")
+	resp, err := c.Do(req)
 	if err != nil {
 		p.t.Fatal(err)
 	}

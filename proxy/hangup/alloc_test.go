@@ -26,7 +26,6 @@ func TestHotPathsAllocateNothing(t *testing.T) {
 				}
 			},
 			"begin of a request": func() {
-				server.ResumeWrites()
 				server.ResetBlocked()
 				server.SetStall(time.Minute)
 			},

@@ -101,19 +101,6 @@ func (c *Conn) CutWrites() {
 	}
 }
 
-// ResumeWrites takes CutWrites back, when the connection begins a new request. No Write
-// is in progress. Above TLS a Write that was cut has broken the TLS connection for good.
-func (c *Conn) ResumeWrites() {
-	o := &c.out
-	if !o.cut.Load() {
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.cut.Store(false)
-	c.applyWriteDeadline()
-}
-
 // SetWriteDeadline sets an absolute deadline for Write, beside the stall limit.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.out.mu.Lock()
