@@ -73,8 +73,8 @@ func (x *exchange) begin() *fault {
 	if d == nil {
 		return x.noDeployment(choice)
 	}
-	a := &x.at
-	*a = attempt{up: x.snap.upstreams[d], permit: permit, open: true}
+	a, up := &x.at, x.snap.upstreams[d]
+	*a = attempt{up: up, permit: permit, call: up.pool.NewCall(), open: true} // from here on endAttempt can end it
 	x.attempts++
 	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
 	a.rid = a.up.rid(x.route.dialect, x.ownID+"-a"+strconv.Itoa(x.attempts))
@@ -86,7 +86,6 @@ func (x *exchange) begin() *fault {
 	now := time.Now()
 	x.deadlines.beginAttempt(now, x.limitsFor(a.up), d.Name(), x.streams(), x.head.EstimatedTokens)
 	x.timeline.Mark(trace.Send)
-	a.call = a.up.pool.NewCall()
 	x.drainable.Store(false)
 	x.call.Store(a.call)
 	if r := x.aborted(); r != "" { // before the call was there to be seen
