@@ -63,15 +63,15 @@ func TestTimelineIsFull(t *testing.T) {
 		}},
 		{dialects[0], true, []fakeengine.Fault{{Kind: fakeengine.Hang, After: 3}}, told{
 			"dialect": "messages", "upstream_dialect": "messages", "upstream_request_ids[1]": "chatcmpl-ID-a1",
-			"outcome": "timeout_idle", "phase": "streaming", "side": "gateway", "limit": "timeouts.idle=300ms",
-			"error.kind": "timeout_idle", "error.message": "the upstream sent no further token within timeouts.idle=300ms",
+			"outcome": "timeout_idle", "phase": "streaming", "side": "gateway", "limit": "timeouts.idle=1s",
+			"error.kind": "timeout_idle", "error.message": "the upstream sent no further token within timeouts.idle=1s",
 			"attempts[0].outcome": "fault", "attempts[0].fault": "timeout_idle",
 			"attempts[0].abort_sent": "*", "attempts[0].abort_reason": "timeout_idle",
 			"tokens.output": "3", "tokens.source": "estimated",
 		}},
 	} {
 		t.Run(c.d.name, func(t *testing.T) {
-			r := newRig(t, setup{tenant: "    max_tokens: 40", config: "timeouts: {idle: 300ms}",
+			r := newRig(t, setup{tenant: "    max_tokens: 40", config: "timeouts: {idle: 1s}",
 				model:  `      - {name: d2, base_url: "http://127.0.0.1:1", weight: 0}`,
 				engine: fakeengine.Options{UsageDetails: true, RequestMetrics: true, EchoRequestID: true, StepBase: time.Millisecond}})
 			r.engine.Script(c.faults...)
