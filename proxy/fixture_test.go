@@ -49,10 +49,11 @@ const (
 	upstreamKey = "sk-upstream-key"
 )
 
-// rig is a gateway before one fake engine, on sockets or in memory.
+// rig is a gateway before fake engines, on sockets or in memory.
 type rig struct {
 	t       testing.TB
-	engine  *fakeengine.Engine
+	engine  *fakeengine.Engine   // the first one
+	engines []*fakeengine.Engine // all of them
 	gateway *Gateway
 	book    *trace.Book
 	log     *logBuffer
@@ -68,6 +69,8 @@ type rig struct {
 // setup is what a rig may be given.
 type setup struct {
 	engine     fakeengine.Options
+	engines    int    // how many; 0 = one
+	models     string // the whole list of models, with the engines' base URLs as {e1}, {e2} and so on; "" = one model, one deployment
 	deployment string // further keys of the deployment, as a YAML flow: "engine: sglang, timeouts: {idle: 1s}"
 	model      string // further lines of the model, indented by four
 	tenant     string // further lines of the tenant, indented by four
@@ -81,20 +84,32 @@ func newRig(t testing.TB, s setup) *rig {
 	t.Helper()
 	r := &rig{t: t, memory: s.memory, log: &logBuffer{}, served: make(chan struct{}), finished: make(chan *trace.Record, 20000)}
 	s.engine.Model = "served"
-	r.engine = fakeengine.New(s.engine)
+	for range max(s.engines, 1) {
+		r.engines = append(r.engines, fakeengine.New(s.engine))
+	}
+	r.engine = r.engines[0]
 	var dial dialer
 	var client net.Listener
+	var urls []string
 	if s.memory {
-		dial, client, s.upstream = r.listenInMemory()
+		dial, client, urls = r.listenInMemory()
 	} else {
-		if s.upstream == "" {
-			s.upstream = must(r.engine.Start())
+		for i, e := range r.engines {
+			if i > 0 || s.upstream == "" {
+				urls = append(urls, must(e.Start()))
+			}
 		}
 		client = must(net.Listen("tcp", "127.0.0.1:0"))
 		r.dialer = func() (net.Conn, error) { return net.Dial("tcp", client.Addr().String()) }
 	}
 	if s.dial != nil {
 		dial = s.dial
+	}
+	if s.upstream == "" {
+		s.upstream = urls[0]
+	}
+	for i, url := range urls {
+		s.models = strings.ReplaceAll(s.models, fmt.Sprintf("{e%d}", i+1), url)
 	}
 	cfg := parse(t, s)
 	r.book = trace.NewBook(20000, func(rec *trace.Record) { r.finished <- rec })
@@ -110,13 +125,25 @@ func newRig(t testing.TB, s setup) *rig {
 	return r
 }
 
-func (r *rig) listenInMemory() (dialer, net.Listener, string) {
-	engine, client := fasthttputil.NewInmemoryListener(), fasthttputil.NewInmemoryListener()
-	go func() { _ = r.engine.Serve(socketTimeouts{engine}) }() // until the engine is closed
+func (r *rig) listenInMemory() (dialer, net.Listener, []string) {
+	client := fasthttputil.NewInmemoryListener()
 	r.dialer = client.Dial
-	dial := func(context.Context, string) (net.Conn, error) { return engine.Dial() }
-	return dial, client, "http://engine.test:80"
+	var urls []string
+	listeners := map[string]*fasthttputil.InmemoryListener{}
+	for i, e := range r.engines {
+		addr := fmt.Sprintf("engine%d.test:80", i+1)
+		ln := fasthttputil.NewInmemoryListener()
+		go func() { _ = e.Serve(socketTimeouts{ln}) }() // until the engine is closed
+		listeners[addr] = ln
+		urls = append(urls, "http://"+addr)
+	}
+	dial := func(_ context.Context, addr string) (net.Conn, error) { return listeners[addr].Dial() }
+	return dial, client, urls
 }
+
+// untried are the settings of tests of one attempt: it is not repeated, and
+// its failure keeps none of the next ones out.
+const untried = "retry: {max_attempts: 1}\ncooldown: {allowed_fails: 1000000}\n"
 
 func parse(t testing.TB, s setup) *configs.Config {
 	t.Helper()
@@ -124,19 +151,25 @@ func parse(t testing.TB, s setup) *configs.Config {
 	if s.deployment != "" {
 		deployment = ", " + s.deployment
 	}
-	yaml := fmt.Sprintf(`
-models:
+	models := s.models
+	if models == "" {
+		models = fmt.Sprintf(`
   - name: public
     aliases: [other-name]
     deployments:
       - {name: d1, base_url: %q, model: served, api_key: %s%s}
+%s`, s.upstream, upstreamKey, deployment, s.model)
+		s.config = untried + s.config
+	}
+	yaml := fmt.Sprintf(`
+models:
 %s
 tenants:
   - name: team
     keys: [{sha256: %s, id: k1}]
 %s
 %s
-`, s.upstream, upstreamKey, deployment, s.model, digest(testKey), s.tenant, s.config)
+`, models, digest(testKey), s.tenant, s.config)
 	cfg, problems := configs.Parse("test.yaml", []byte(yaml), os.LookupEnv)
 	if cfg == nil {
 		t.Fatalf("the rig's configuration is wrong: %v\n%s", problems, yaml)
@@ -146,7 +179,9 @@ tenants:
 
 // close ends the rig and checks that nothing was left behind.
 func (r *rig) close() {
-	r.engine.Close()
+	for _, e := range r.engines {
+		e.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := r.server.ShutdownWithContext(ctx); err != nil {
