@@ -4,7 +4,7 @@ COMMIT  ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 LDFLAGS  = -s -w -X main.version=$(VERSION) -X main.commit=$(COMMIT)
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test check bench soak stamps generate
+.PHONY: help build demo test check bench soak stamps aborts limits generate
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ soak: ## 10,000 mixed streams under the race detector
 
 stamps: ## 1,000 requests: the gateway's stamps against the engine's own, in milliseconds
 	TRACEGATE_STAMPS=1000 go test -count=1 -run TestStampsAgree -v ./proxy
+
+aborts: ## 1,000 clients that leave: how long until the engine has seen it
+	TRACEGATE_ABORTS=1000 go test -count=1 -run TestAbortsReachTheEngine -v ./proxy
+
+limits: ## each limit 20 times on sockets: how late it fires after its value
+	TRACEGATE_LIMITS=20 go test -count=1 -run TestLimitsFireOnSockets -v ./proxy
 
 generate: ## regenerate docs/config.md
 	go generate ./configs

@@ -129,7 +129,9 @@ const indexText = `Tracegate admin API
 GET  /api/v1/state                 models, deployments, fallbacks, tenants
 GET  /api/v1/route                 what would happen to a request now, and why (model, tenant, prompt_tokens, dialect)
 GET  /api/v1/audit                 the newest actions of operators
-POST /api/v1/deployments/{name}/drain|enable|reset   no new requests | again | forget its cooldown
+POST /api/v1/deployments/{name}/drain     no new requests go there
+POST /api/v1/deployments/{name}/enable    they do again
+POST /api/v1/deployments/{name}/reset     its cooldown is forgotten
 PATCH /api/v1/deployments/{name}   {"weight": n}, until the process ends
 GET  /api/v1/requests              timelines, newest first (model, tenant, deployment, outcome, tag, session,
                                    since, until, min_ttft_ms, sort, cursor, limit, format=json|csv|jsonl;

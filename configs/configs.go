@@ -29,7 +29,7 @@ const maxFile = 4 << 20
 type Config struct {
 	// Listen is the address of the data plane, host:port. Port 0 lets the system choose.
 	Listen string `yaml:"listen" check:"address"`
-	// Admin is the listener for metrics, state, operator actions and the page.
+	// Admin is the listener for metrics, state, timelines and operator actions.
 	Admin Admin `yaml:"admin"`
 	// TLS turns the data listener to HTTPS; off unless set.
 	TLS *ServerTLS `yaml:"tls"`

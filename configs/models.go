@@ -40,7 +40,7 @@ type Routing struct {
 
 // Deployment is one base URL and the model that it serves.
 type Deployment struct {
-	// Name of the deployment in answers, metrics and the page.
+	// Name of the deployment in answers, metrics, state and timelines.
 	Name string `yaml:"name" check:"name"`
 	// BaseURL is the upstream's address without /v1; a trailing /v1 is accepted and folded. No query, fragment or user.
 	BaseURL string `yaml:"base_url"`
@@ -90,7 +90,7 @@ type Deployment struct {
 	ProxyURL URL `yaml:"proxy_url" default:"HTTPS_PROXY"`
 	// DrainOnClientAbort is how long a metered upstream is read on after the client left, to get its usage.
 	DrainOnClientAbort time.Duration `yaml:"drain_on_client_abort"`
-	// Timeouts override the global ones, key by key. After Load all of them are effective.
+	// Timeouts override the global ones, key by key.
 	Timeouts Timeouts `yaml:"timeouts"`
 	// Retry overrides the global one, key by key: max_attempts bounds the tries of one request here,
 	// the others apply after a failure here.
@@ -157,7 +157,7 @@ type ClientTLS struct {
 
 // LongContext splits by prompt length.
 type LongContext struct {
-	// OverTokens: a prompt estimated longer goes to Model.
+	// OverTokens: a prompt estimated longer goes to the other model.
 	OverTokens int `yaml:"over_tokens" min:"1"`
 	// Model is the one that takes the long prompts.
 	Model string `yaml:"model"`
@@ -169,7 +169,7 @@ type Canary struct {
 	MaxTTFTRatio float64 `yaml:"max_ttft_ratio" above:"0"`
 	// MaxErrorDelta is the accepted difference of the error shares.
 	MaxErrorDelta float64 `yaml:"max_error_delta" max:"1"`
-	// MinRequests on each side before there is a verdict.
+	// MinRequests is how many each side needs before there is a verdict.
 	MinRequests int `yaml:"min_requests" min:"1"`
 	// Action after a bad verdict.
 	Action string `yaml:"action" enum:"pause|rollback|none"`

@@ -66,12 +66,21 @@ func pendingRow(key string) *pendingKey {
 	return nil
 }
 
+// asNothing are active values that only say that the feature is not wanted: nothing of
+// it is active.
+var asNothing = []string{"1", "plain"}
+
+// partly reports whether some values of the key do something.
+func (row *pendingKey) partly() bool {
+	return row.active != nil && !slices.Contains(asNothing, row.active[0])
+}
+
 // inDocs is what the documentation of a key says about it.
 func (row *pendingKey) inDocs() string {
 	if row == nil {
 		return ""
 	}
-	if row.active != nil {
+	if row.partly() {
 		return "In this version only " + strings.Join(row.active, ", ") + " is active; otherwise " + row.instead
 	}
 	return "Not active in this version: " + row.instead

@@ -17,7 +17,7 @@ type Admin struct {
 
 // AdminKey is one key of the admin API.
 type AdminKey struct {
-	// Name of the holder, for the audit log.
+	// Name tells the readers of this file whose key it is.
 	Name string `yaml:"name" check:"name"`
 	// SHA256 is the lower-case hex digest of the whole key text.
 	SHA256 string `yaml:"sha256" check:"digest"`
@@ -66,7 +66,7 @@ func (t Timeouts) FirstTokenFor(tokens int) time.Duration {
 
 // Retry is how often and how soon an attempt is followed by another.
 type Retry struct {
-	// MaxAttempts of one request, the first included.
+	// MaxAttempts is the most attempts of one request, the first included.
 	MaxAttempts int `yaml:"max_attempts" min:"1" max:"100"`
 	// BudgetRatio bounds attempts after the first over requests of the model in the last 10 s, with a floor of 10.
 	BudgetRatio float64 `yaml:"budget_ratio" max:"100"`
@@ -86,7 +86,7 @@ type Cooldown struct {
 	Time time.Duration `yaml:"time" above:"0"`
 	// MaxTime is the longest cooldown; without this key it is never shorter than time.
 	MaxTime time.Duration `yaml:"max_time" above:"0"`
-	// MinRequests from which error_ratio is judged.
+	// MinRequests is the number from which error_ratio is judged.
 	MinRequests int `yaml:"min_requests" min:"1"`
 	// ErrorRatio is the share of faults in window that opens the gate.
 	ErrorRatio float64 `yaml:"error_ratio" above:"0" max:"1"`
@@ -126,7 +126,7 @@ type Redis struct {
 type Sentinel struct {
 	// Master is its name.
 	Master string `yaml:"master"`
-	// Addrs of the sentinels, host:port.
+	// Addrs are the sentinels, host:port.
 	Addrs []string `yaml:"addrs" check:"address"`
 }
 
@@ -134,11 +134,11 @@ type Sentinel struct {
 type Timelines struct {
 	// Store: embedded, a fleet's store, or only the ring in memory.
 	Store string `yaml:"store" enum:"sqlite|victorialogs|memory"`
-	// Dir of the embedded store, relative to the working directory.
+	// Dir is the directory of the embedded store, relative to the working directory.
 	Dir string `yaml:"dir"`
-	// MaxAge after which a timeline is deleted.
+	// MaxAge is the age at which a timeline is deleted.
 	MaxAge time.Duration `yaml:"max_age" above:"0"`
-	// MaxSize of the embedded store.
+	// MaxSize is the size of the embedded store.
 	MaxSize int64 `yaml:"max_size" unit:"size" min:"1"`
 	// Sample is the share of ordinary ones kept on disk; errors and slow ones always are.
 	Sample float64 `yaml:"sample" max:"1"`
@@ -156,7 +156,7 @@ type VictoriaLogs struct {
 	InsertURL URL `yaml:"insert_url"`
 	// SelectURL takes the queries.
 	SelectURL URL `yaml:"select_url"`
-	// Account is account:project, two numbers.
+	// Account is two numbers, account:project.
 	Account string `yaml:"account"`
 }
 
@@ -212,7 +212,7 @@ type Diagnose struct {
 	Baseline time.Duration `yaml:"baseline" above:"0"`
 	// Every is the pace of judging and of scraping the engines' metrics.
 	Every time.Duration `yaml:"every" above:"0"`
-	// MinSamples in a window before anything is said about it.
+	// MinSamples is how many a window needs before anything is said about it.
 	MinSamples int `yaml:"min_samples" min:"1"`
 	// TreesDir has further trees; none unless set.
 	TreesDir string `yaml:"trees_dir" check:"dir"`

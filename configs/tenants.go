@@ -4,7 +4,7 @@ import "time"
 
 // Tenant is a caller.
 type Tenant struct {
-	// Name of the tenant in metrics and on the page.
+	// Name of the tenant in metrics, state and timelines.
 	Name string `yaml:"name" check:"name"`
 	// Keys that belong to it.
 	Keys   []Key `yaml:"keys"`

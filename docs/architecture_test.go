@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -131,7 +132,40 @@ func TestFilesAndFunctionsStaySmall(t *testing.T) {
 		if vague.MatchString(path) {
 			t.Errorf("%s: the name says nothing", path)
 		}
+		for name, n := range functionsOf(t, path) {
+			if n > 60 {
+				t.Errorf("%s: %s has %d lines, at most 60 are allowed", path, name, n)
+			}
+		}
 	})
+}
+
+// functionsOf gives the lines of each function of a file. The rows of a test's table do not count.
+func functionsOf(t *testing.T, path string) map[string]int {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, filepath.Join("..", path), nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(n ast.Node) int { return fset.Position(n.End()).Line - fset.Position(n.Pos()).Line }
+	out := map[string]int{}
+	for _, d := range file.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		n := lines(f) + 1
+		ast.Inspect(f, func(node ast.Node) bool {
+			table, ok := node.(*ast.CompositeLit)
+			if ok && strings.HasSuffix(path, "_test.go") {
+				n -= lines(table)
+			}
+			return !ok
+		})
+		out[f.Name.Name] = max(out[f.Name.Name], n)
+	}
+	return out
 }
 
 func TestStateMachinePictureIsCurrent(t *testing.T) {

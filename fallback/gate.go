@@ -33,6 +33,7 @@ type Gate struct {
 	generation uint64    // changes when the breaker opens or is reset: what began before then is no evidence about now
 	epoch      uint64    // changes at each backpressure: only what was let through since then says something new
 	pressed    int       // backpressures since a success
+	asked      time.Time // until when the upstream itself asked to be left alone
 	openings   int       // in a row, without a whole window closed in between
 	closed     time.Time // when the breaker closed last; zero = it never opened
 
@@ -92,7 +93,8 @@ func (g *Gate) Configure(c configs.Cooldown) {
 func (g *Gate) Allow() (Pass, bool) { return g.enter(false) }
 
 // Probe lets one request pass before its time, where nobody else does: the
-// policy probe_soonest. ok is false while another one is trying it out.
+// policy probe_soonest. ok is false while another one is trying it out, and
+// while the upstream has asked to be left alone: that is no guess of ours.
 func (g *Gate) Probe() (Pass, bool) { return g.enter(true) }
 
 func (g *Gate) enter(early bool) (Pass, bool) {
@@ -107,7 +109,7 @@ func (g *Gate) enter(early bool) (Pass, bool) {
 	if g.cause == Ready {
 		return p, true
 	}
-	if g.trial != nil || (!early && now.Before(g.until)) {
+	if g.trial != nil || !early && now.Before(g.until) || now.Before(g.asked) {
 		return Pass{}, false
 	}
 	g.trial = &trial{began: now}
@@ -162,6 +164,7 @@ func (g *Gate) publish() {
 
 func (g *Gate) ready(at time.Time) {
 	g.cause, g.since, g.until, g.reason, g.trial = Ready, at, time.Time{}, "", nil
+	g.asked = time.Time{}
 }
 
 func (g *Gate) breakerClosed() bool { return g.cause == Ready || g.cause == Cooling }

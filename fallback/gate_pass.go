@@ -196,6 +196,9 @@ func (g *Gate) pressedBy(p *Pass, o Outcome, now time.Time) {
 	wait := doubled(time.Second, g.pressed-1, g.rules.Time)
 	if o.RetryAfter > 0 {
 		wait = min(o.RetryAfter, longestRetryAfter)
+		if until := now.Add(wait); until.After(g.asked) {
+			g.asked = until
+		}
 	}
 	if g.tries(p) {
 		until := g.until

@@ -71,9 +71,9 @@ const (
 func (x *exchange) begin(m *routing.Model, choice routing.Choice, permit routing.Permit) {
 	x.noteRoute(m, choice)
 	d := choice.Deployment
-	a := &x.at
+	a, up := &x.at, x.snap.upstreams[d]
 	a.releaseHead()
-	*a = attempt{up: x.snap.upstreams[d], permit: permit, open: true}
+	*a = attempt{up: up, permit: permit, call: up.pool.NewCall(), open: true} // from here on endAttempt can end it
 	x.attempts++
 	x.way.plan.Attempt()
 	x.way.failed = nil
@@ -94,7 +94,6 @@ func (x *exchange) begin(m *routing.Model, choice routing.Choice, permit routing
 	a.began = now
 	x.deadlines.beginAttempt(now, x.limitsFor(a.up), d.Name(), x.streams(), x.head.EstimatedTokens)
 	x.timeline.Mark(trace.Send)
-	a.call = a.up.pool.NewCall()
 	x.drainable.Store(false)
 	x.call.Store(a.call)
 	if r := x.aborted(); r != "" { // before the call was there to be seen

@@ -104,68 +104,79 @@ func TestBodyBudgetRefusesBeforeTheUpload(t *testing.T) {
 	equal(t, "status of the one that held it", read(t, c).StatusCode, 200)
 }
 
+// fates are what can become of a request with a body.
+var fates = []struct {
+	name string
+	play func(t *testing.T, r *rig, big string)
+}{
+	{"served", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", big).StatusCode, 200)
+	}},
+	{"bad JSON", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", big[:50<<10]).StatusCode, 400)
+	}},
+	{"unknown model", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", strings.Replace(big, "public", "nobody", 1)).StatusCode, 404)
+	}},
+	{"forbidden model", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", strings.Replace(big, "public", "secret", 1)).StatusCode, 403)
+	}},
+	{"bad timeout", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", big, "x-gateway-timeout-ms: x").StatusCode, 400)
+	}},
+	{"unknown key", func(t *testing.T, r *rig, big string) {
+		equal(t, "status", r.post("/v1/chat/completions", big, "-Authorization").StatusCode, 401)
+	}},
+	{"unknown path", func(t *testing.T, r *rig, big string) { equal(t, "status", r.post("/v2/x", big).StatusCode, 404) }},
+	{"wrong method", func(t *testing.T, r *rig, big string) {
+		c := r.dial()
+		_, _ = io.WriteString(c, strings.Replace(request("/v1/chat/completions", big), "POST", "PUT", 1))
+		equal(t, "status", read(t, c).StatusCode, 405)
+	}},
+	{"the upstream refuses", func(t *testing.T, r *rig, big string) {
+		r.engine.Script(fakeengine.Fault{Kind: fakeengine.Status, Status: 500, Times: 1})
+		equal(t, "status", r.post("/v1/chat/completions", big).StatusCode, 500)
+	}},
+	{"closed in mid-body", func(_ *testing.T, r *rig, _ string) { c, _ := r.upload(dialects[1], 50<<10); _ = c.Close() }},
+	{"half-closed in mid-body", func(_ *testing.T, r *rig, _ string) {
+		c, _ := r.upload(dialects[1], 50<<10)
+		_ = c.(*net.TCPConn).CloseWrite()
+	}},
+	{"reset in mid-body", func(_ *testing.T, r *rig, _ string) { c, _ := r.upload(dialects[1], 50<<10); resetNow(c) }},
+	{"reset inside a chunk", func(t *testing.T, r *rig, big string) {
+		c := r.dial()
+		_ = must(io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf"))
+		r.await("the body is coming", func() bool { return r.gateway.BodyBytes() > 0 })
+		resetNow(c)
+	}},
+	{"broken chunk", func(t *testing.T, r *rig, big string) {
+		c := r.dial()
+		_ = must(io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"))
+		equal(t, "status", read(t, c).StatusCode, 400)
+	}},
+	{"gone while streaming", func(t *testing.T, r *rig, big string) {
+		v := r.visit("/v1/chat/completions", strings.Replace(big, `"stream":false`, `"stream":true`, 1))
+		v.begins()
+		_ = v.conn.Close()
+	}},
+	{"gone while waiting", func(t *testing.T, r *rig, big string) {
+		r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, Before: true, Times: 1})
+		v := r.visit("/v1/chat/completions", big)
+		v.arrived()
+		_ = v.conn.Close()
+	}},
+}
+
+func resetNow(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }
+
 // TestBodyBudgetIsGivenBack: whatever becomes of the request. The largest body
 // fits once more after each.
 func TestBodyBudgetIsGivenBack(t *testing.T) {
 	r := newRig(t, quickly(setup{config: smallLimits, model: secondModel, tenant: "    models: [public]"}))
 	big := padded(dialects[1], 50<<10)
-	reset := func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0); _ = c.Close() }
-	for _, p := range []struct {
-		name string
-		play func(t *testing.T)
-	}{
-		{"served", func(t *testing.T) { equal(t, "status", r.post("/v1/chat/completions", big).StatusCode, 200) }},
-		{"bad JSON", func(t *testing.T) { equal(t, "status", r.post("/v1/chat/completions", big[:50<<10]).StatusCode, 400) }},
-		{"unknown model", func(t *testing.T) {
-			equal(t, "status", r.post("/v1/chat/completions", strings.Replace(big, "public", "nobody", 1)).StatusCode, 404)
-		}},
-		{"forbidden model", func(t *testing.T) {
-			equal(t, "status", r.post("/v1/chat/completions", strings.Replace(big, "public", "secret", 1)).StatusCode, 403)
-		}},
-		{"bad timeout", func(t *testing.T) {
-			equal(t, "status", r.post("/v1/chat/completions", big, "x-gateway-timeout-ms: x").StatusCode, 400)
-		}},
-		{"unknown key", func(t *testing.T) {
-			equal(t, "status", r.post("/v1/chat/completions", big, "-Authorization").StatusCode, 401)
-		}},
-		{"unknown path", func(t *testing.T) { equal(t, "status", r.post("/v2/x", big).StatusCode, 404) }},
-		{"wrong method", func(t *testing.T) {
-			c := r.dial()
-			_, _ = io.WriteString(c, strings.Replace(request("/v1/chat/completions", big), "POST", "PUT", 1))
-			equal(t, "status", read(t, c).StatusCode, 405)
-		}},
-		{"the upstream refuses", func(t *testing.T) {
-			r.engine.Script(fakeengine.Fault{Kind: fakeengine.Status, Status: 500, Times: 1})
-			equal(t, "status", r.post("/v1/chat/completions", big).StatusCode, 500)
-		}},
-		{"closed in mid-body", func(*testing.T) { c, _ := r.upload(dialects[1], 50<<10); _ = c.Close() }},
-		{"half-closed in mid-body", func(*testing.T) { c, _ := r.upload(dialects[1], 50<<10); _ = c.(*net.TCPConn).CloseWrite() }},
-		{"reset in mid-body", func(*testing.T) { c, _ := r.upload(dialects[1], 50<<10); reset(c) }},
-		{"reset inside a chunk", func(*testing.T) {
-			c := r.dial()
-			_ = must(io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nTransfer-Encoding: chunked\r\n\r\n100\r\nhalf"))
-			r.await("the body is coming", func() bool { return r.gateway.BodyBytes() > 0 })
-			reset(c)
-		}},
-		{"broken chunk", func(t *testing.T) {
-			c := r.dial()
-			_ = must(io.WriteString(c, "POST /v1/messages HTTP/1.1\r\nHost: g\r\nx-api-key: "+testKey+"\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"))
-			equal(t, "status", read(t, c).StatusCode, 400)
-		}},
-		{"gone while streaming", func(*testing.T) {
-			v := r.visit("/v1/chat/completions", strings.Replace(big, `"stream":false`, `"stream":true`, 1))
-			v.begins()
-			_ = v.conn.Close()
-		}},
-		{"gone while waiting", func(*testing.T) {
-			r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, Before: true, Times: 1})
-			v := r.visit("/v1/chat/completions", big)
-			v.arrived()
-			_ = v.conn.Close()
-		}},
-	} {
+	for _, p := range fates {
 		t.Run(p.name, func(t *testing.T) {
-			p.play(t)
+			p.play(t, r, big)
 			r.await("given back after: "+p.name, func() bool { return r.gateway.BodyBytes() == 0 })
 			r.await("over: "+p.name, func() bool { return r.gateway.Streams() == 0 })
 			equal(t, "status of the next", r.post("/v1/chat/completions", big).StatusCode, 200)

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
 	"tracegate/bench/fakeengine"
@@ -62,6 +61,7 @@ type rig struct {
 	server   *fasthttp.Server
 	watcher  *hangup.Watcher
 	dialer   func() (net.Conn, error)
+	panics   bool
 	served   chan struct{}
 	finished chan *trace.Record
 }
@@ -78,11 +78,12 @@ type setup struct {
 	memory     bool   // in-memory connections, for virtual time
 	upstream   string // a base URL instead of the engine's
 	dial       dialer // replaces the way to the upstream
+	panics     bool   // an exchange is going to
 }
 
 func newRig(t testing.TB, s setup) *rig {
 	t.Helper()
-	r := &rig{t: t, memory: s.memory, log: &logBuffer{}, served: make(chan struct{}), finished: make(chan *trace.Record, 20000)}
+	r := &rig{t: t, memory: s.memory, panics: s.panics, log: &logBuffer{}, served: make(chan struct{}), finished: make(chan *trace.Record, 20000)}
 	s.engine.Model = "served"
 	for range max(s.engines, 1) {
 		r.engines = append(r.engines, fakeengine.New(s.engine))
@@ -125,25 +126,16 @@ func newRig(t testing.TB, s setup) *rig {
 	return r
 }
 
-func (r *rig) listenInMemory() (dialer, net.Listener, []string) {
-	client := fasthttputil.NewInmemoryListener()
-	r.dialer = client.Dial
-	var urls []string
-	listeners := map[string]*fasthttputil.InmemoryListener{}
-	for i, e := range r.engines {
-		addr := fmt.Sprintf("engine%d.test:80", i+1)
-		ln := fasthttputil.NewInmemoryListener()
-		go func() { _ = e.Serve(socketTimeouts{ln}) }() // until the engine is closed
-		listeners[addr] = ln
-		urls = append(urls, "http://"+addr)
+// untried are the settings of tests of one attempt, where they say nothing
+// else: it is not repeated, and its failure keeps none of the next ones out.
+func untried(config string) string {
+	for key, value := range map[string]string{"retry": "{max_attempts: 1}", "cooldown": "{allowed_fails: 1000000}"} {
+		if !strings.Contains(config, key+":") {
+			config = key + ": " + value + "\n" + config
+		}
 	}
-	dial := func(_ context.Context, addr string) (net.Conn, error) { return listeners[addr].Dial() }
-	return dial, client, urls
+	return config
 }
-
-// untried are the settings of tests of one attempt: it is not repeated, and
-// its failure keeps none of the next ones out.
-const untried = "retry: {max_attempts: 1}\ncooldown: {allowed_fails: 1000000}\n"
 
 func parse(t testing.TB, s setup) *configs.Config {
 	t.Helper()
@@ -159,7 +151,7 @@ func parse(t testing.TB, s setup) *configs.Config {
     deployments:
       - {name: d1, base_url: %q, model: served, api_key: %s%s}
 %s`, s.upstream, upstreamKey, deployment, s.model)
-		s.config = untried + s.config
+		s.config = untried(s.config)
 	}
 	yaml := fmt.Sprintf(`
 models:
@@ -193,7 +185,7 @@ func (r *rig) close() {
 	}
 	r.gateway.Close()
 	r.watcher.Close()
-	equal(r.t, "an exchange panicked", strings.Contains(r.log.String(), "panicked"), false)
+	equal(r.t, "an exchange panicked", strings.Contains(r.log.String(), "panicked"), r.panics)
 	equal(r.t, "exchanges left", r.gateway.Streams(), 0)
 	equal(r.t, "body bytes left", r.gateway.BodyBytes(), 0)
 	equal(r.t, "timelines left", r.book.Running(), 0)

@@ -1,7 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +16,82 @@ import (
 
 // Every limit fires at its exact instant, names itself and its value, and the
 // engine is free again. The tests run in virtual time.
+
+func TestConnectLimit(t *testing.T) {
+	for _, c := range []struct{ name, config, deployment, setting string }{
+		{"global", "timeouts: {connect: 3s}", "", "timeouts.connect=3s"},
+		{"of the deployment", "timeouts: {connect: 30s}", "timeouts: {connect: 3s}", "deployments.d1.timeouts.connect=3s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, d dialectCase, stream bool) {
+				r := newRig(t, setup{memory: true, dial: neverAnswers, deployment: c.deployment, config: "keepalive: 0\n" + c.config})
+				began := time.Now()
+				a := r.post(d.path, d.body(stream, "hello"))
+				equal(t, "fired after", time.Since(began), 3*time.Second)
+				equal(t, "status", a.StatusCode, 504)
+				equal(t, "in its dialect", strings.HasPrefix(string(a.body), errorBodies[d.name]), true)
+				contains(t, "body", string(a.body), "within "+c.setting)
+				rec := r.record()
+				equal(t, "outcome", rec.Outcome, trace.TimeoutConnect)
+				equal(t, "phase", rec.Phase, trace.PhaseConnect)
+				equal(t, "limit", rec.Limit, c.setting)
+				equal(t, "error", rec.Error.Kind, "timeout_connect")
+				equal(t, "attempts", len(rec.Attempts), 1)
+				equal(t, "attempt's result", rec.Attempts[0].Result, trace.ResultFault)
+				equal(t, "connected after", rec.Attempts[0].Connect, trace.Unknown)
+			})
+		})
+	}
+}
+
+// TestConnectLimitAfterAKeepalive: the answer has begun, so its status cannot tell any more.
+func TestConnectLimitAfterAKeepalive(t *testing.T) {
+	inBubble(t, func(t *testing.T, d dialectCase) {
+		r := newRig(t, setup{memory: true, dial: neverAnswers, config: "keepalive: 2s\ntimeouts: {connect: 5s}"})
+		began := time.Now()
+		a := r.post(d.path, d.body(true, "hello"))
+		equal(t, "fired after", time.Since(began), 5*time.Second)
+		equal(t, "status", a.StatusCode, 200)
+		contains(t, "error event", string(a.body), errorEvents[d.name])
+		contains(t, "error event", string(a.body), "timeouts.connect=5s")
+		equal(t, "outcome", r.record().Outcome, trace.TimeoutConnect)
+	})
+}
+
+// TestFirstTokenLimitIsForStreams: a whole answer has no first token, and may be slower.
+func TestFirstTokenLimitIsForStreams(t *testing.T) {
+	inBubbles(t, func(t *testing.T, d dialectCase, stream bool) {
+		r := newRig(t, setup{memory: true, deployment: "timeouts: {first_token: 3s}", config: "keepalive: 0"})
+		r.engine.Script(fakeengine.Fault{Kind: fakeengine.HeaderDelay, Delay: time.Minute})
+		status, outcome := 200, trace.OK
+		if stream {
+			status, outcome = 504, trace.TimeoutFirstToken
+		}
+		equal(t, "status", r.post(d.path, d.body(stream, "hello")).StatusCode, status)
+		equal(t, "outcome", r.record().Outcome, outcome)
+	})
+}
+
+// TestFirstTokenLimitWhileSending: the upstream takes the connection and never reads.
+func TestFirstTokenLimitWhileSending(t *testing.T) {
+	inBubble(t, func(t *testing.T, d dialectCase) {
+		var theirs net.Conn
+		r := newRig(t, setup{memory: true, deployment: "timeouts: {first_token: 3s}", config: "keepalive: 0",
+			dial: func(context.Context, string) (ours net.Conn, err error) {
+				ours, theirs = net.Pipe()
+				return ours, nil
+			}})
+		began := time.Now()
+		a := r.post(d.path, d.body(true, "hello"))
+		equal(t, "fired after", time.Since(began), 3*time.Second)
+		equal(t, "status", a.StatusCode, 504)
+		rec := r.record()
+		equal(t, "outcome", rec.Outcome, trace.TimeoutFirstToken)
+		equal(t, "abort reason", rec.Attempts[0].AbortReason, trace.AbortTimeoutFirstToken)
+		_, err := theirs.Read(make([]byte, 1))
+		equal(t, "the connection's end", err, io.EOF)
+	})
+}
 
 func TestFirstTokenLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

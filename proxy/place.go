@@ -200,7 +200,7 @@ func (x *exchange) again(f *fault) *fault {
 	if where == fallback.Nowhere || x.aborted() != "" || x.relaysAsIs(f) {
 		return f
 	}
-	if x.way.plan.Spent() || !x.model.Live.Budget.Take(x.at.up.spec.Retry.BudgetRatio) {
+	if x.way.plan.Spent() {
 		return exhausted(f, x.attempts)
 	}
 	if where == fallback.Longer {
@@ -209,6 +209,8 @@ func (x *exchange) again(f *fault) *fault {
 			return f
 		}
 		x.leaveFor(fallback.ContextLength, left)
+	} else if !x.model.Live.Budget.Take(x.at.up.spec.Retry.BudgetRatio) { // a longer prompt elsewhere multiplies no overload
+		return exhausted(f, x.attempts)
 	}
 	x.endAttempt(f)
 	x.way.failed = f
@@ -240,7 +242,8 @@ func (x *exchange) alone() *fault {
 	c := m.Peek(&ask)
 	w := waiting{kind: waitBackoff, until: time.Now()}
 	switch {
-	case patience == fallback.Never, patience == fallback.Backoff && (c.Deployment == nil || x.way.wait.kind == waitBackoff):
+	case patience == fallback.Never, patience == fallback.Backoff && c.Deployment == nil,
+		c.Deployment != nil && x.way.wait.kind != waitNone: // it has waited, and others were faster
 		return exhausted(f, x.attempts)
 	case patience == fallback.Backoff:
 		w.until = w.until.Add(fallback.BackoffTime(x.at.up.spec.Retry.Backoff, x.attempts))

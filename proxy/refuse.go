@@ -176,11 +176,29 @@ func (x *exchange) mend(ctx *fasthttp.RequestCtx) {
 	if bug == nil {
 		return
 	}
-	x.gw.log.Error("an exchange panicked", "id", x.timeline.ID(), "panic", bug, "stack", string(debug.Stack()))
+	f := x.gw.bugFound(x.timeline.ID(), bug)
 	ctx.Response.Reset()
-	ctx.Response.SetConnectionClose()
-	ctx.SetStatusCode(500)
+	f.write(&ctx.Response, x.route.dialect, x.timeline.ID())
+	x.ownHeaders(&ctx.Response.Header)
 	if !x.over {
-		x.finish(trace.UpstreamError, &fault{status: 500, message: "the gateway failed", outcome: trace.UpstreamError})
+		x.finish(f.outcome, f)
 	}
+}
+
+// mendOther does the same for what is no exchange, or not yet.
+func (g *Gateway) mendOther(ctx *fasthttp.RequestCtx) {
+	bug := recover()
+	if bug == nil {
+		return
+	}
+	id := trace.NewID()
+	ctx.Response.Reset()
+	g.bugFound(id, bug).write(&ctx.Response, wire.Chat, id)
+	setOwn(&ctx.Response.Header, id, 0)
+}
+
+// bugFound logs a panic and is what its client is told.
+func (g *Gateway) bugFound(id string, bug any) *fault {
+	g.log.Error("an exchange panicked", "id", id, "panic", bug, "stack", string(debug.Stack()))
+	return &fault{status: 500, message: "the gateway failed", outcome: trace.UpstreamError, hangUp: true}
 }

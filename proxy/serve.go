@@ -7,6 +7,7 @@ import "github.com/valyala/fasthttp"
 // the answer begins; relay gives it to the server, which calls its WriteTo on
 // this same goroutine when Serve has returned.
 func (g *Gateway) Serve(ctx *fasthttp.RequestCtx) {
+	defer g.mendOther(ctx)
 	e, size, f := g.arrive(ctx)
 	if e.door.route.dialect == nil {
 		g.budget.release(size)

@@ -2,9 +2,6 @@ package proxy
 
 import (
 	"fmt"
-	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,10 +15,7 @@ import (
 // mean the same events. By how much they lie behind is printed, not asserted:
 // TRACEGATE_STAMPS sets how many requests are measured (make stamps).
 func TestStampsAgreeWithTheEngine(t *testing.T) {
-	total := 40
-	if n, err := strconv.Atoi(os.Getenv("TRACEGATE_STAMPS")); err == nil && n > 0 {
-		total = n
-	}
+	total := measurements("TRACEGATE_STAMPS", 40)
 	r := newRig(t, setup{engine: fakeengine.Options{MaxNumSeqs: 16, StepBase: 5 * time.Millisecond, KeepTokenStamps: true}})
 	r.engine.Script(
 		fakeengine.Fault{Kind: fakeengine.EarlyRole, Contains: "EARLY"}, // role chunk or message_start before the prefill
@@ -45,9 +39,7 @@ func TestStampsAgreeWithTheEngine(t *testing.T) {
 	}
 	group.Wait()
 	for _, name := range []string{"first token", "last token", "finish", "ttft", "longest gap"} {
-		d := lags[name]
-		slices.Sort(d)
-		t.Logf("%-12s n=%d p50=%s p99=%s max=%s", name, len(d), d[len(d)/2], d[len(d)*99/100], d[len(d)-1])
+		figures(t, name, lags[name])
 	}
 }
 

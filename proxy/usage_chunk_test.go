@@ -177,6 +177,28 @@ func TestUsageIsNotAskedFor(t *testing.T) {
 	}
 }
 
+// TestUsageIsNotAskedForByProfile: an engine without the option could refuse the request.
+func TestUsageIsNotAskedForByProfile(t *testing.T) {
+	s := quickly(setup{deployment: "engine: anthropic, dialects: [chat, completions]"})
+	s.engine.KeepBodies = true
+	r := newRig(t, s)
+	for _, d := range dialects[1:3] {
+		for _, wish := range wishes {
+			t.Run(d.name+"/"+wish.text, func(t *testing.T) {
+				body := d.body(true, "FAKE-TOKENS-4")
+				body = body[:len(body)-1] + wish.text + "}"
+				a := r.post(d.path, body)
+				rec := r.record()
+				equal(t, "status", a.StatusCode, 200)
+				l, _ := r.engine.Request(rec.ID + "-a1")
+				equal(t, "request upstream", string(l.Body), strings.Replace(body, `"public"`, `"served"`, 1))
+				equal(t, "has the chunk", bytes.Contains(a.body, []byte(`"choices":[],`)), wish.want)
+				equal(t, "outcome", rec.Outcome, trace.OK)
+			})
+		}
+	}
+}
+
 // TestUsageOfAnEngine: the same with an engine's own events.
 func TestUsageOfAnEngine(t *testing.T) {
 	for _, fault := range []fakeengine.Fault{{Kind: fakeengine.NoNames}, {Kind: fakeengine.Merge, N: 3}, {Kind: fakeengine.Burst}, {Kind: fakeengine.Split, N: 7}, {Kind: fakeengine.UsageNull}} {

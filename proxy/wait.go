@@ -138,7 +138,7 @@ func (x *exchange) without(c routing.Choice) *fault {
 		f := saturated("the queue of model=" + m.Name() + " is full " + why)
 		f.limit = "models." + m.Name() + ".queue.max_waiting=" + strconv.Itoa(m.Spec.Queue.MaxWaiting)
 		return f
-	case !c.Soonest.IsZero():
+	case c.Cooling():
 		return x.allCooling(c, why)
 	}
 	return x.noDeployment(c)
@@ -151,12 +151,16 @@ func (x *exchange) allCooling(c routing.Choice, why string) *fault {
 	if policy == "probe_soonest" && x.probe(m) {
 		return nil
 	}
-	if policy == "wait" && x.inTime(c.Soonest) {
-		x.beginWait(waiting{kind: waitCooling, until: c.Soonest})
+	soonest := c.Soonest
+	if now := time.Now(); soonest.Before(now) { // not known: another request is trying it out
+		soonest = now.Add(saturatedRetry)
+	}
+	if policy == "wait" && x.inTime(soonest) {
+		x.beginWait(waiting{kind: waitCooling, until: soonest})
 		return nil
 	}
 	f := saturated("every deployment of model=" + m.Name() + " is cooling down " + why)
-	f.retryAfter = max(time.Until(c.Soonest), time.Second)
+	f.retryAfter = max(time.Until(soonest), saturatedRetry)
 	return f
 }
 

@@ -3,6 +3,7 @@ package routing
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -247,4 +248,12 @@ func (p *picking) dueAfter(last due) (next due, ok bool) {
 		}
 	}
 	return next, ok
+}
+
+// Cooling says that one of the candidates was left out by its gate: that passes
+// with time, or when the request that tries it out has its answer.
+func (c Choice) Cooling() bool {
+	return !c.Soonest.IsZero() || slices.ContainsFunc(c.Considered, func(k trace.Considered) bool {
+		return k.Excluded == ExcludedCooling || k.Excluded == ExcludedOpen
+	})
 }

@@ -43,7 +43,7 @@ func (r *Record) AppendJSON(dst []byte) []byte {
 	e.words("tags", r.Tags)
 	e.word("outcome", string(r.Outcome))
 	e.text("phase", string(r.Phase))
-	e.word("side", string(r.Side))
+	e.word("side", string(r.side()))
 	e.failure(r.Error)
 	e.word("limit", r.Limit)
 	e.status(r.Status)

@@ -195,3 +195,31 @@ func TestMillisecondsAreExact(t *testing.T) {
 		}
 	}
 }
+
+// TestSideIsToldAsItIsDrawn: also where the outcome alone says who broke the stream.
+func TestSideIsToldAsItIsDrawn(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		outcome Outcome
+		stream  bool
+		side    Side
+		want    any
+	}{
+		{"the client left", ClientAbort, true, "", "client"},
+		{"the client took nothing", WriteStall, true, "", "client"},
+		{"the upstream cut it", StreamInterrupted, true, "", "upstream"},
+		{"our shutdown", StreamInterrupted, true, SideGateway, "gateway"},
+		{"our shutdown, a whole answer", UpstreamError, false, SideGateway, "gateway"},
+		{"complete", OK, true, "", nil},
+		{"the client left a whole answer", ClientAbort, false, "", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := NewRecord(noon)
+			r.Outcome, r.Stream, r.Side = c.outcome, c.stream, c.side
+			r.Stamp(Send, noon.Add(ms))
+			if got := decode(t, r)["side"]; got != c.want {
+				t.Errorf("side %v, want %v", got, c.want)
+			}
+		})
+	}
+}

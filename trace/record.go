@@ -227,6 +227,14 @@ func (r *Record) Interruption() (Side, bool) {
 	return "", false
 }
 
+// side is what is told of who broke it: the interruption's, also where only its outcome says so.
+func (r *Record) side() Side {
+	if side, ok := r.Interruption(); ok {
+		return side
+	}
+	return r.Side
+}
+
 // Running says whether the request had not finished when this copy was made.
 func (r *Record) Running() bool { return r.marks[Finish] == 0 }
 

@@ -107,6 +107,7 @@ func (s *scheduler) restart() {
 	s.pool = newBlockPool(s.o.KVBlocks, !s.o.NoPrefixCache)
 	s.meters = newMeters()
 	s.frozen, s.dead = false, false
+	s.slowness, s.slowSince = s.o.SlowStart, time.Now()
 	s.publish()
 	s.mu.Unlock()
 	s.nudge()

@@ -61,6 +61,7 @@ const (
 	NoNames     FaultKind = "no_names"     // no event: lines
 	CloseAfter  FaultKind = "close_after"  // Connection: close
 	FreezeCore  FaultKind = "freeze"       // the engine core freezes at After content events
+	SlowStart   FaultKind = "slow_start"   // the engine is N times slower from this request on, for all; that falls to 1 over Delay. Use Times
 )
 
 // Fault is one entry of a script. Every entry that matches a request applies to it.
@@ -110,7 +111,7 @@ func (f *Fault) UnmarshalJSON(b []byte) error {
 var allKinds = []FaultKind{
 	FIN, RST, CutEvent, CutUTF8, ErrorEvent, EarlyEnd, LoneDone, ErrorLine, Hang, Finish, Status, ErrorBody, Admission,
 	Draining, Raw, ReuseGone, HeaderDelay, EarlyRole, EarlyHints, Ping, Comment, BOM, Framing, Split, Merge, Burst, Slow,
-	Long, Linger, BigEvent, BigHeaders, GZip, ContentType, NoUsage, UsageNull, NoNames, CloseAfter, FreezeCore,
+	Long, Linger, BigEvent, BigHeaders, GZip, ContentType, NoUsage, UsageNull, NoNames, CloseAfter, FreezeCore, SlowStart,
 }
 
 func (f *Fault) check() error {

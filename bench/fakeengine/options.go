@@ -54,6 +54,8 @@ type Options struct {
 	StepPerSeq         time.Duration // added per decoding sequence; 50 us
 	StepPerKiloContext time.Duration // added per 1,000 tokens of context of all decoding sequences; 5 us
 
+	SlowStart Slowness // after New and after a restart; none
+
 	KVBlocks      int  // of 16 tokens each; 4096
 	NoPrefixCache bool // every prompt is computed in full
 	MaxModelLen   int  // 32,768; never more than the KV cache holds

@@ -21,6 +21,9 @@ type scheduler struct {
 	gauges  gauges // as of the last step: what the metrics page shows
 	meters  *meters
 
+	slowness  Slowness
+	slowSince time.Time
+
 	wake chan struct{} // capacity 1
 	quit chan struct{}
 	done chan struct{}
@@ -37,9 +40,12 @@ func newScheduler(o Options, j *journal) *scheduler {
 		o: o, journal: j,
 		pool:   newBlockPool(o.KVBlocks, !o.NoPrefixCache),
 		meters: newMeters(),
-		wake:   make(chan struct{}, 1),
-		quit:   make(chan struct{}),
-		done:   make(chan struct{}),
+
+		slowness: o.SlowStart, slowSince: time.Now(),
+
+		wake: make(chan struct{}, 1),
+		quit: make(chan struct{}),
+		done: make(chan struct{}),
 	}
 }
 
@@ -93,16 +99,13 @@ func (s *scheduler) begin() (length time.Duration, work bool) {
 	}
 	s.sweep()
 	prefill, decodes, context := s.plan()
+	length = s.slowed(s.o.StepBase + time.Duration(decodes)*s.o.StepPerSeq +
+		time.Duration(float64(context)/1000*float64(s.o.StepPerKiloContext)) +
+		time.Duration(float64(prefill)/s.o.PrefillRate*float64(time.Second)))
 	s.publish()
 	s.mu.Unlock()
 	s.journal.poke()
-	if prefill == 0 && decodes == 0 {
-		return 0, false
-	}
-	length = s.o.StepBase + time.Duration(decodes)*s.o.StepPerSeq +
-		time.Duration(float64(context)/1000*float64(s.o.StepPerKiloContext)) +
-		time.Duration(float64(prefill)/s.o.PrefillRate*float64(time.Second))
-	return length, true
+	return length, prefill > 0 || decodes > 0
 }
 
 // plan chooses the work of one step: prompt tokens, decoding sequences and their context in tokens.

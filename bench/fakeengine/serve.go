@@ -72,6 +72,9 @@ func (x *exchange) run() {
 		model = modelOf(body)
 	}
 	x.faults = x.e.pick(x.api, model, x.r.URL.Path, body)
+	if f := x.fault(SlowStart); f != nil {
+		x.e.core.slow(Slowness{For: f.Delay, Factor: float64(f.N)})
+	}
 	if x.api != "" {
 		x.openLog(arrived, model)
 		defer x.finishLog()

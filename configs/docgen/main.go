@@ -5,7 +5,8 @@
 //
 // It is run by go generate in configs, or with -out FILE; nothing imports it.
 //
-// It never invents a text: a key without a comment is an error.
+// It never invents a text: a key without a comment is an error, and so is one whose comment
+// speaks of Go instead of the file.
 package main
 
 import (
@@ -16,6 +17,8 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 
 	"tracegate/configs"
@@ -56,7 +59,7 @@ One YAML file, read strictly: an unknown key is an error with its position and t
 
 // Page renders the documentation from the source directory of package configs.
 func Page(source string) ([]byte, error) {
-	comments, err := readComments(source)
+	comments, names, err := readComments(source)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +70,9 @@ func Page(source string) ([]byte, error) {
 		text := comments[k.Owner+"."+k.Field]
 		if text == "" {
 			return nil, fmt.Errorf("cannot document key %s: field %s.%s has no comment", k.Path, k.Owner, k.Field)
+		}
+		if name := goName(text, names); name != "" {
+			return nil, fmt.Errorf("cannot document key %s: its comment has the Go name %s: %s", k.Path, name, text)
 		}
 		if next := groupOf(k.Path); next != group {
 			group = next
@@ -119,40 +125,66 @@ func defaultOf(k configs.KeyInfo) string {
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // readComments maps Struct.Field to the field's comment as one line, without the
-// field's name in front.
-func readComments(dir string) (map[string]string, error) {
+// field's name in front. names are those that Go knows: of fields and functions.
+func readComments(dir string) (out map[string]string, names map[string]bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("cannot read source: %w", err)
+		return nil, nil, fmt.Errorf("cannot read source: %w", err)
 	}
-	out := map[string]string{}
+	out, names = map[string]string{}, map[string]bool{}
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.ParseComments)
 		if err != nil {
-			return nil, fmt.Errorf("cannot parse source: %w", err)
+			return nil, nil, fmt.Errorf("cannot parse source: %w", err)
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok {
-				if st, ok := spec.Type.(*ast.StructType); ok {
-					addFields(out, spec.Name.Name, st)
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				names[n.Name.Name] = true
+			case *ast.TypeSpec:
+				if st, ok := n.Type.(*ast.StructType); ok {
+					addFields(out, names, n.Name.Name, st)
 				}
 			}
 			return true
 		})
 	}
-	return out, nil
+	return out, names, nil
 }
 
-func addFields(out map[string]string, owner string, st *ast.StructType) {
+func addFields(out map[string]string, names map[string]bool, owner string, st *ast.StructType) {
 	for _, f := range st.Fields.List {
 		text := strings.Join(strings.Fields(f.Doc.Text()), " ")
 		for _, name := range f.Names {
+			names[name.Name] = true
 			out[owner+"."+name.Name] = sentence(text, name.Name)
 		}
 	}
+}
+
+var (
+	// capitalised is a word that begins with a capital and has small letters too.
+	capitalised = regexp.MustCompile(`\b[A-Z]\w*[a-z]\w*`)
+	// joined is one of several words that were put together.
+	joined = regexp.MustCompile(`[a-z0-9][A-Z]|[A-Z]{2}[a-z]`)
+	// proper are names of things that Go happens to know too.
+	proper = []string{"Redis"}
+)
+
+// goName finds a word in a text that only readers of the source know: the name of a field or
+// a function, joined, or with a capital that no sentence begins with.
+func goName(text string, names map[string]bool) string {
+	for _, at := range capitalised.FindAllStringIndex(text, -1) {
+		word, before := text[at[0]:at[1]], text[:at[0]]
+		begins := before == "" || strings.HasSuffix(before, ". ")
+		if names[word] && !slices.Contains(proper, word) && (joined.MatchString(word) || !begins) {
+			return word
+		}
+	}
+	return ""
 }
 
 // sentence takes the field's Go name off the front: the key stands beside it.
@@ -173,4 +205,10 @@ func sentence(text, name string) string {
 	return capital(rest)
 }
 
-func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+// capital begins a sentence; a URL keeps its letters.
+func capital(text string) string {
+	if first, _, _ := strings.Cut(text, " "); strings.Contains(first, "://") {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}

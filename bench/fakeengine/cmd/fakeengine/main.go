@@ -39,6 +39,8 @@ func run() error {
 	flag.Float64Var(&o.PrefillRate, "prefill-rate", 20_000, "uncached prompt tokens per second")
 	flag.DurationVar(&o.StepBase, "step", 15*time.Millisecond, "shortest engine step")
 	flag.DurationVar(&o.StepPerSeq, "step-per-seq", 50*time.Microsecond, "added per running sequence")
+	flag.DurationVar(&o.SlowStart.For, "slow-start", 0, "how long it is slow after its start")
+	flag.Float64Var(&o.SlowStart.Factor, "slow-factor", 4, "with -slow-start: how many times slower, at first")
 	flag.BoolVar(&o.WholePrefill, "whole-prefill", false, "no chunked prefill")
 	flag.BoolVar(&o.UsageDetails, "usage-details", false, "cached tokens in usage")
 	flag.Uint64Var(&o.Seed, "seed", 0, "of texts and ids")
