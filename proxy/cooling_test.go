@@ -22,7 +22,7 @@ func opened(t *testing.T, policy string) *rig {
 	}
 	state := r.gateway.Table().State()[0].Deployments[0]
 	equal(t, "state", state.State, "open")
-	if state.Until == nil || state.Reason == nil || state.Until.Sub(time.Now()) != 5*time.Second {
+	if state.Until == nil || state.Reason == nil || time.Until(*state.Until) != 5*time.Second {
 		t.Errorf("until %v, reason %v", state.Until, state.Reason)
 	}
 	return r
