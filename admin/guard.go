@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"net"
@@ -22,18 +23,18 @@ const (
 // operator who calls the listener by a name of its own: the check of the
 // configuration warns where it is not on loopback.
 type guard struct {
-	roles map[[sha256.Size]byte]string
-	own   string // the host that the listener was configured with
+	keys map[[sha256.Size]byte]configs.AdminKey
+	own  string // the host that the listener was configured with
 }
 
 func newGuard(keys []configs.AdminKey, listen string) guard {
-	g := guard{roles: map[[sha256.Size]byte]string{}, own: hostOf(listen)}
+	g := guard{keys: map[[sha256.Size]byte]configs.AdminKey{}, own: hostOf(listen)}
 	for _, k := range keys {
 		var d [sha256.Size]byte
 		if n, err := hex.Decode(d[:], []byte(k.SHA256)); err != nil || n != len(d) {
 			panic("BUG: an unchecked admin key reached the guard")
 		}
-		g.roles[d] = k.Role
+		g.keys[d] = k
 	}
 	return g
 }
@@ -41,7 +42,7 @@ func newGuard(keys []configs.AdminKey, listen string) guard {
 // admit calls h for callers whose role is enough.
 func (g guard) admit(role string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(g.roles) == 0 {
+		if len(g.keys) == 0 {
 			if !g.calledByOwnName(r.Host) {
 				refuse(w, http.StatusForbidden, "without admin.keys only requests to a loopback name or to the host of admin.listen are served, not to host="+strconv.Quote(r.Host))
 				return
@@ -50,17 +51,28 @@ func (g guard) admit(role string, h http.HandlerFunc) http.Handler {
 			return
 		}
 		scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		has, known := g.roles[sha256.Sum256([]byte(key))]
+		has, known := g.keys[sha256.Sum256([]byte(key))]
 		switch {
 		case !known || !strings.EqualFold(scheme, "Bearer"):
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			refuse(w, http.StatusUnauthorized, "an admin key is needed: Authorization: Bearer KEY")
-		case role == roleOperator && has != roleOperator:
-			refuse(w, http.StatusForbidden, "this needs a key of the role operator: the role of this key is "+has)
+		case role == roleOperator && has.Role != roleOperator:
+			refuse(w, http.StatusForbidden, "this needs a key of the role operator: the role of this key is "+has.Role)
 		default:
-			h(w, r)
+			h(w, r.WithContext(context.WithValue(r.Context(), caller{}, has.Name)))
 		}
 	})
+}
+
+// caller is the key of a request's context under which the name of its admin key stands.
+type caller struct{}
+
+// callerOf is the name of the admin key that a request came with.
+func callerOf(r *http.Request) string {
+	if name, ok := r.Context().Value(caller{}).(string); ok {
+		return name
+	}
+	return "anonymous"
 }
 
 // calledByOwnName says whether the host of a request is this listener's own. A

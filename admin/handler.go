@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"tracegate/configs"
+	"tracegate/fallback"
 	"tracegate/limiter"
 	"tracegate/routing"
 	"tracegate/trace"
@@ -35,6 +36,8 @@ type Options struct {
 	Book     *trace.Book
 	Table    func() *routing.Table
 	Tenants  func() *limiter.Tenants
+	Config   func() *configs.Config
+	Edges    *fallback.Edges
 	Ready    func() bool
 	Draining func() bool
 	Gather   prometheus.Gatherer
@@ -43,6 +46,7 @@ type Options struct {
 type api struct {
 	Options
 	guard guard
+	log   audit
 }
 
 // NewHandler makes the handler of the admin listener.
@@ -59,6 +63,12 @@ func NewHandler(o Options) http.Handler {
 	read("GET /api/v1/requests/{id}", a.getRequest)
 	act("POST /api/v1/requests/{id}/abort", a.abortRequest)
 	read("GET /api/v1/state", a.state)
+	read("GET /api/v1/route", a.route)
+	read("GET /api/v1/audit", a.showAudit)
+	act("POST /api/v1/deployments/{name}/drain", a.steer("drain", func(d *routing.Deployment) { d.Live.Drain() }))
+	act("POST /api/v1/deployments/{name}/enable", a.steer("enable", func(d *routing.Deployment) { d.Live.Enable() }))
+	act("POST /api/v1/deployments/{name}/reset", a.steer("reset", func(d *routing.Deployment) { d.Live.Gate.Reset() }))
+	act("PATCH /api/v1/deployments/{name}", a.patchDeployment)
 	read("GET /metrics", promhttp.HandlerFor(o.Gather, promhttp.HandlerOpts{}).ServeHTTP)
 	act("GET /debug/pprof/", pprof.Index) // profiles cost time and show what the process holds
 	act("GET /debug/pprof/profile", pprof.Profile)
@@ -116,7 +126,13 @@ func (a *api) readyz(w http.ResponseWriter, _ *http.Request) {
 
 const indexText = `Tracegate admin API
 
-GET  /api/v1/state                 models, deployments, tenants
+GET  /api/v1/state                 models, deployments, fallbacks, tenants
+GET  /api/v1/route                 what would happen to a request now, and why (model, tenant, prompt_tokens, dialect)
+GET  /api/v1/audit                 the newest actions of operators
+POST /api/v1/deployments/{name}/drain     no new requests go there
+POST /api/v1/deployments/{name}/enable    they do again
+POST /api/v1/deployments/{name}/reset     its cooldown is forgotten
+PATCH /api/v1/deployments/{name}   {"weight": n}, until the process ends
 GET  /api/v1/requests              timelines, newest first (model, tenant, deployment, outcome, tag, session,
                                    since, until, min_ttft_ms, sort, cursor, limit, format=json|csv|jsonl;
                                    the next page's cursor is "next", for csv and jsonl the header x-next-cursor)

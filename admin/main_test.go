@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tracegate/configs"
+	"tracegate/fallback"
 	"tracegate/limiter"
 	"tracegate/routing"
 	"tracegate/trace"
@@ -37,6 +38,7 @@ type rig struct {
 	client   *http.Client
 	book     *trace.Book
 	table    *routing.Table
+	edges    *fallback.Edges
 	tenants  *limiter.Tenants
 	registry *prometheus.Registry
 	ready    *atomic.Bool
@@ -71,7 +73,7 @@ func newRigAt(t *testing.T, listen string, keys map[string]string) *rig {
 	}
 	r := &rig{t: t, client: &http.Client{Transport: &http.Transport{}}, book: trace.NewBook(2000),
 		table: routing.NewTable(cfg, nil), tenants: limiter.NewTenants(cfg), registry: prometheus.NewRegistry(),
-		ready: new(atomic.Bool), draining: new(atomic.Bool)}
+		edges: new(fallback.Edges), ready: new(atomic.Bool), draining: new(atomic.Bool)}
 	r.ready.Store(true)
 	var adminKeys []configs.AdminKey
 	for role, key := range keys {
@@ -81,6 +83,7 @@ func newRigAt(t *testing.T, listen string, keys map[string]string) *rig {
 	r.handler = NewHandler(Options{
 		Version: "v1.2.3", Started: noon, Listen: listen, Keys: adminKeys, Book: r.book,
 		Table: func() *routing.Table { return r.table }, Tenants: func() *limiter.Tenants { return r.tenants },
+		Config: func() *configs.Config { return cfg }, Edges: r.edges,
 		Ready: r.ready.Load, Draining: r.draining.Load, Gather: r.registry,
 	})
 	server := httptest.NewServer(r.handler)

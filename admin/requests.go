@@ -42,10 +42,13 @@ func (a *api) abortRequest(w http.ResponseWriter, r *http.Request) {
 	found := a.newest(id)
 	switch {
 	case found == nil:
+		a.audited(r, "request abort", id, "", "not found")
 		refuse(w, http.StatusNotFound, "there is no timeline id="+strconv.Quote(id))
 	case !found.Running() || !a.Book.Abort(found, trace.AbortOperator):
+		a.audited(r, "request abort", found.ID, "", "it had finished")
 		refuse(w, http.StatusConflict, "the request has finished id="+strconv.Quote(id))
 	default:
+		a.audited(r, "request abort", found.ID, "", "ok")
 		reply(w, http.StatusAccepted, map[string]string{"id": found.ID, "status": "aborting"})
 	}
 }

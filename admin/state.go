@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"tracegate/fallback"
 	"tracegate/routing"
 )
 
@@ -27,17 +28,16 @@ type limiterState struct {
 type fullState struct {
 	Gateway   gatewayState         `json:"gateway"`
 	Models    []routing.ModelState `json:"models"`
-	Fallbacks []struct{}           `json:"fallbacks"`
+	Fallbacks []fallback.Edge      `json:"fallbacks"`
 	Tenants   []tenantState        `json:"tenants"`
 	Limiter   limiterState         `json:"limiter"`
 }
 
 func (a *api) state(w http.ResponseWriter, _ *http.Request) {
 	s := fullState{
-		Gateway: gatewayState{Version: a.Version, StartTime: a.Started.UTC(), Ready: a.Ready(), Draining: a.Draining()},
-		Models:  a.Table().State(),
-		// No model falls back to another one yet.
-		Fallbacks: []struct{}{},
+		Gateway:   gatewayState{Version: a.Version, StartTime: a.Started.UTC(), Ready: a.Ready(), Draining: a.Draining()},
+		Models:    a.Table().State(),
+		Fallbacks: a.Edges.All(),
 		Tenants:   []tenantState{},
 		Limiter:   limiterState{Mode: "local"},
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tracegate/routing"
 )
 
 // names lists the field names of a JSON object.
@@ -27,7 +29,7 @@ func TestStateHasThePublicFields(t *testing.T) {
 	equal(t, "model", names(model), "deployments name queue strategy")
 	equal(t, "queue", names(model.(map[string]any)["queue"]), "max_waiting waiting")
 	equal(t, "deployment", names(model.(map[string]any)["deployments"].([]any)[0]),
-		"capabilities counts engine inflight last_faults model name queue reason share since state tbt_ms track ttft_ms until weight")
+		"capabilities cooldown_story counts engine inflight last_faults model name queue reason share since state tbt_ms track ttft_ms until weight")
 	equal(t, "tenant", names(v["tenants"].([]any)[0]), "blocked inflight name")
 	equal(t, "limiter", names(v["limiter"]), "mode")
 	equal(t, "fallbacks", len(v["fallbacks"].([]any)), 0)
@@ -77,7 +79,7 @@ func TestStateIsThatOfTheMoment(t *testing.T) {
 	equal(t, "in flight of team", s.Tenants[0].Inflight, 1)
 	equal(t, "mode", s.Limiter.Mode, "local")
 
-	permit.End("ok", 1)
+	permit.End(routing.End{Result: "ok", Prompt: -1, Output: 1})
 	r.tenants.Tenants()[0].End()
 	a = r.get("/api/v1/state")
 	if strings.Contains(a.body, `"inflight":1`) {

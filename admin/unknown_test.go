@@ -37,7 +37,7 @@ func TestTheIndexListsWhatExists(t *testing.T) {
 	a := r.get("/").is(http.StatusOK)
 	equal(t, "content type", a.Header.Get("Content-Type"), "text/plain; charset=utf-8")
 	listed := map[string]bool{}
-	for _, line := range regexp.MustCompile(`(?m)^(GET|POST) +(/[^\n]*)$`).FindAllStringSubmatch(a.body, -1) {
+	for _, line := range regexp.MustCompile(`(?m)^(GET|POST|PATCH) +(/[^\n]*)$`).FindAllStringSubmatch(a.body, -1) {
 		for _, path := range regexp.MustCompile(`/[^ ,]+`).FindAllString(line[2], -1) {
 			listed[line[1]+" "+path] = true
 			got := r.call(line[1], strings.ReplaceAll(path, "{id}", "unknown"))
@@ -47,7 +47,9 @@ func TestTheIndexListsWhatExists(t *testing.T) {
 		}
 	}
 	for _, route := range []string{"GET /api/v1/state", "GET /api/v1/requests", "GET /api/v1/requests/{id}",
-		"POST /api/v1/requests/{id}/abort", "GET /metrics", "GET /livez", "GET /readyz", "GET /debug/pprof/"} {
+		"POST /api/v1/requests/{id}/abort", "GET /api/v1/route", "GET /api/v1/audit",
+		"POST /api/v1/deployments/{name}/drain", "POST /api/v1/deployments/{name}/enable", "POST /api/v1/deployments/{name}/reset",
+		"PATCH /api/v1/deployments/{name}", "GET /metrics", "GET /livez", "GET /readyz", "GET /debug/pprof/"} {
 		if !listed[route] {
 			t.Errorf("%s is not listed", route)
 		}

@@ -92,7 +92,8 @@ type Deployment struct {
 	DrainOnClientAbort time.Duration `yaml:"drain_on_client_abort"`
 	// Timeouts override the global ones, key by key.
 	Timeouts Timeouts `yaml:"timeouts"`
-	// Retry overrides the global one, key by key.
+	// Retry overrides the global one, key by key: max_attempts bounds the tries of one request here,
+	// the others apply after a failure here.
 	Retry Retry `yaml:"retry"`
 	// Cooldown overrides the global one, key by key.
 	Cooldown Cooldown `yaml:"cooldown"`

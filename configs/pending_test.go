@@ -61,7 +61,17 @@ listen
 admin.listen admin.keys[].name admin.keys[].sha256 admin.keys[].role
 admin.tls.cert admin.tls.key admin.tls.client_ca
 tls.cert tls.key tls.client_ca
-models[].name models[].aliases models[].max_tokens
+models[].name models[].aliases models[].max_tokens models[].routing.strategy
+models[].fallbacks models[].context_fallbacks models[].long_context.over_tokens models[].long_context.model
+models[].queue.max_waiting models[].queue.max_wait
+models[].deployments[].max_prompt_tokens
+models[].deployments[].retry.max_attempts models[].deployments[].retry.budget_ratio models[].deployments[].retry.backoff
+models[].deployments[].cooldown.allowed_fails models[].deployments[].cooldown.window
+models[].deployments[].cooldown.time models[].deployments[].cooldown.max_time
+models[].deployments[].cooldown.min_requests models[].deployments[].cooldown.error_ratio
+retry.max_attempts retry.budget_ratio retry.backoff
+cooldown.allowed_fails cooldown.window cooldown.time cooldown.max_time
+cooldown.min_requests cooldown.error_ratio cooldown.when_all_cooling
 models[].deployments[].name models[].deployments[].base_url models[].deployments[].engine
 models[].deployments[].model models[].deployments[].api_key models[].deployments[].auth
 models[].deployments[].dialects models[].deployments[].weight models[].deployments[].track
@@ -76,8 +86,9 @@ timeouts.total timeouts.write_stall
 keepalive
 limits.max_body limits.max_header limits.max_streams limits.body_budget
 tenants[].name tenants[].keys[].sha256 tenants[].keys[].id tenants[].keys[].expires tenants[].models
-tenants[].max_tokens tenants[].max_prompt_tokens tenants[].trust_request_id
+tenants[].max_tokens tenants[].max_prompt_tokens tenants[].trust_request_id tenants[].priority tenants[].weight
 anonymous.allow anonymous.models anonymous.max_tokens anonymous.max_prompt_tokens anonymous.trust_request_id
+anonymous.priority anonymous.weight
 timelines.memory
 log.level log.format log.requests
 drain.delay drain.timeout
@@ -110,13 +121,10 @@ func TestEveryKeyIsActiveOrPending(t *testing.T) {
 func TestPendingOfABlock(t *testing.T) {
 	const oneModel = "models: [{name: m, deployments: [{name: d, base_url: \"http://h\"}]}]\n"
 	for text, want := range map[string]string{
-		"retry: {max_attempts: 2, backoff: 1s}": "retry",
-		"retry: {}":                             "",
-		"diagnose: {every: 5s}":                 "diagnose",
+		"diagnose: {every: 5s, window: 30s}": "diagnose",
+		"diagnose: {}":                       "",
 		"telemetry: {metrics: {histograms: native, legacy_ms: true}}":   "telemetry.metrics.histograms telemetry.metrics.legacy_ms",
 		"telemetry: {metrics: {histograms: classic, legacy_ms: false}}": "",
-		"anonymous: {allow: true, weight: 1, priority: 0}":              "",
-		"anonymous: {allow: true, weight: 2, priority: -1}":             "anonymous.priority anonymous.weight",
 	} {
 		var got []string
 		for _, p := range pending(parse(t, oneModel+text)) {
@@ -127,7 +135,7 @@ func TestPendingOfABlock(t *testing.T) {
 			t.Errorf("%s: warned about %v, want %q", text, got, want)
 		}
 	}
-	if p := pending(parse(t, oneModel, "retry.max_attempts=2")); len(p) != 1 || p[0].Path != "retry" {
+	if p := pending(parse(t, oneModel, "diagnose.every=2s")); len(p) != 1 || p[0].Path != "diagnose" {
 		t.Errorf("--set: %v", p)
 	}
 }

@@ -41,6 +41,7 @@ const (
 	WriteStall     Kind = "write_stall"
 	OperatorAbort  Kind = "operator"
 	GatewayDrained Kind = "drain"
+	NoPlace        Kind = "no_place" // no attempt was made: nothing was free
 )
 
 // Verdict says whose failure it was, which decides what the gate and the next
@@ -113,7 +114,7 @@ func verdictOf(k Kind) Verdict {
 		return None
 	case Pressure:
 		return Backpressure
-	case ContextLength, ClientError, ClientGone, WriteStall, OperatorAbort, GatewayDrained, TimeoutTotal:
+	case ContextLength, ClientError, NoPlace, ClientGone, WriteStall, OperatorAbort, GatewayDrained, TimeoutTotal:
 		return NotTheirs
 	default:
 		return Fault

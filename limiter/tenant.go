@@ -25,6 +25,8 @@ type Tenant struct {
 	MaxTokens       int64 // cap on generation; 0 = none
 	MaxPromptTokens int   // longest estimated prompt; 0 = no cap
 	TrustRequestID  bool  // may choose request ids and continue traces
+	Priority        int   // in a queue, lower first
+	Weight          int   // shares a queue among tenants of one priority
 
 	models   map[string]bool // public model names; nil = all
 	inflight atomic.Int64
@@ -89,7 +91,8 @@ func NewTenants(cfg *configs.Config) *Tenants {
 
 // newTenant resolves the list of models, which may name aliases, to public names.
 func newTenant(cfg *configs.Config, name string, g *configs.Grants) *Tenant {
-	t := &Tenant{Name: name, MaxTokens: g.MaxTokens, MaxPromptTokens: g.MaxPromptTokens, TrustRequestID: g.TrustRequestID}
+	t := &Tenant{Name: name, MaxTokens: g.MaxTokens, MaxPromptTokens: g.MaxPromptTokens, TrustRequestID: g.TrustRequestID,
+		Priority: g.Priority, Weight: g.Weight}
 	if g.Models == nil {
 		return t
 	}

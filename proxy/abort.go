@@ -54,6 +54,12 @@ func (x *exchange) abort(reason trace.AbortReason) {
 		_ = x.conn.SetWriteDeadline(time.Now().Add(farewell)) // a closed connection says so in Write
 	}
 	x.cutCall(reason)
+	if wake := x.wake.Load(); wake != nil {
+		select {
+		case *wake <- struct{}{}:
+		default: // it is awake already
+		}
+	}
 }
 
 // cutCall closes the connection of the attempt under way, or wakes its owner

@@ -26,6 +26,8 @@ type attempt struct {
 	call   *h1.Call
 	step   step
 	open   bool // begun and not yet ended
+	began  time.Time
+	first  time.Time // its first token; zero before, and of answers that do not stream
 
 	request []byte // head of the request; nil once the response's head is here
 	body    []byte // what is sent: the client's body, or the rewritten one
@@ -65,17 +67,22 @@ const (
 	answerOpaque            // a body that is passed on unread: compressed, or too large to be looked at
 )
 
-// begin starts an attempt: a deployment, its place, its request, its limits.
-func (x *exchange) begin() *fault {
-	choice, permit := x.model.Take(x.dialectName())
-	x.noteRoute(choice)
+// begin starts an attempt at a place that was taken: its request, its limits.
+func (x *exchange) begin(m *routing.Model, choice routing.Choice, permit routing.Permit) {
+	x.noteRoute(m, choice)
 	d := choice.Deployment
-	if d == nil {
-		return x.noDeployment(choice)
-	}
 	a, up := &x.at, x.snap.upstreams[d]
+	a.releaseHead()
 	*a = attempt{up: up, permit: permit, call: up.pool.NewCall(), open: true} // from here on endAttempt can end it
 	x.attempts++
+	x.way.plan.Attempt()
+	x.way.failed = nil
+	x.way.visited = append(x.way.visited, d)
+	if m != x.capped {
+		if note := x.capTokens(m); note.Setting != "" {
+			x.timeline.Edit(func(r *trace.Record) { r.Notes = append(r.Notes, note) })
+		}
+	}
 	a.id = x.timeline.ID() + "-a" + strconv.Itoa(x.attempts)
 	a.rid = a.up.rid(x.route.dialect, x.ownID+"-a"+strconv.Itoa(x.attempts))
 	x.timeline.BeginAttempt(d.Name())
@@ -84,6 +91,7 @@ func (x *exchange) begin() *fault {
 	a.request = x.appendRequestHead(requestHeads.get(), a.up, len(a.body))
 
 	now := time.Now()
+	a.began = now
 	x.deadlines.beginAttempt(now, x.limitsFor(a.up), d.Name(), x.streams(), x.head.EstimatedTokens)
 	x.timeline.Mark(trace.Send)
 	x.drainable.Store(false)
@@ -91,12 +99,11 @@ func (x *exchange) begin() *fault {
 	if r := x.aborted(); r != "" { // before the call was there to be seen
 		x.cutCall(r)
 	}
-	return nil
 }
 
-func (x *exchange) noteRoute(c routing.Choice) {
+func (x *exchange) noteRoute(m *routing.Model, c routing.Choice) {
 	x.timeline.Edit(func(r *trace.Record) {
-		r.Route.Strategy = routing.Strategy
+		r.Route.Strategy = m.Strategy()
 		r.Route.Considered = c.Considered
 	})
 }
@@ -113,8 +120,12 @@ func (x *exchange) noDeployment(c routing.Choice) *fault {
 
 // limitsFor are the deployment's limits, lowered by the client's wish.
 func (x *exchange) limitsFor(up *upstream) configs.Timeouts {
-	t, wished := up.spec.Timeouts, x.deadlines.wished
-	if wished > 0 {
+	return x.lowered(up.spec.Timeouts)
+}
+
+// lowered are limits under the client's own.
+func (x *exchange) lowered(t configs.Timeouts) configs.Timeouts {
+	if wished := x.deadlines.wished; wished > 0 {
 		if t.Total == 0 || wished < t.Total {
 			t.Total = wished
 		}
@@ -200,16 +211,27 @@ func (x *exchange) endAttempt(f *fault) {
 	} else {
 		x.discard(a, f)
 	}
-	kind, result := fallback.Kind(""), trace.ResultOK
-	if f != nil {
-		kind, result = f.kind, x.resultOf(f)
-	}
-	a.permit.End(result, outputTokens(a.seen.Usage))
-	if result == trace.ResultFault || result == trace.ResultBackpressure {
-		a.up.deployment.Live.Remember(string(kind), a.status, x.told(f))
-	}
+	end := x.endOf(f)
+	a.permit.End(end)
 	x.noteAttempt(a)
-	x.timeline.EndAttempt(result, string(kind), a.status)
+	a.releaseRequest()
+	x.timeline.EndAttempt(end.Result, string(end.Outcome.Kind), a.status)
+}
+
+// endOf is what the deployment is told of the attempt.
+func (x *exchange) endOf(f *fault) routing.End {
+	a := &x.at
+	e := routing.End{Result: trace.ResultOK, Prompt: promptTokens(a.seen.Usage), Guess: x.head.EstimatedTokens,
+		Output: outputTokens(a.seen.Usage)}
+	if !a.first.IsZero() {
+		e.Decode = x.timeline.LastToken().Sub(a.first)
+	}
+	if f != nil {
+		_, verdict := fallback.Classify(fallback.Failure{Kind: f.kind})
+		e.Result = routing.ResultOf(f.kind, verdict)
+		e.Outcome = fallback.Outcome{Kind: f.kind, Verdict: verdict, Status: a.status, Message: x.told(f), RetryAfter: f.asked}
+	}
+	return e
 }
 
 // discard closes a connection whose answer is not wanted or not whole. One
@@ -227,12 +249,6 @@ func (x *exchange) discard(a *attempt, f *fault) {
 	if ours && a.step > stepConnect && !a.seen.Terminated() {
 		x.tellEngine(a.up, a.rid)
 	}
-}
-
-// resultOf is how the attempt counts for its deployment.
-func (x *exchange) resultOf(f *fault) trace.Result {
-	kind, verdict := fallback.Classify(fallback.Failure{Kind: f.kind})
-	return routing.ResultOf(kind, verdict)
 }
 
 func (x *exchange) noteAttempt(a *attempt) {

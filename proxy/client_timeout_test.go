@@ -33,7 +33,7 @@ func TestClientLowersTheLimits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d dialectCase) {
-				r := newRig(t, setup{memory: true, config: "keepalive: 0\nretry: {max_attempts: 1}",
+				r := newRig(t, setup{memory: true, config: "keepalive: 0",
 					deployment: "timeouts: {first_token: 20s, total: 1m, idle: 10m}"})
 				r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, After: c.after, Before: c.after == 0})
 				a := r.post(d.path, d.body(c.stream, "hello"), "x-gateway-timeout-ms: "+c.ms)

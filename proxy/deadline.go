@@ -32,6 +32,7 @@ const (
 	stepStream  // content has begun
 	stepBody    // an answer that is not an event stream is being read
 	stepUnread  // an answer is passed on without being looked at; its bytes count as content
+	stepWait    // no attempt is under way: only the limits of the whole exchange run
 )
 
 // deadlines are the limits of one exchange as instants. They are turned into
@@ -56,6 +57,12 @@ type deadlines struct {
 
 // begin starts the clock of the exchange.
 func (d *deadlines) begin(now time.Time) { d.began, d.lastSign = now, now }
+
+// waitFor sets what bounds the wait for a first attempt.
+func (d *deadlines) waitFor(limits configs.Timeouts) {
+	d.limits = limits
+	d.total = instant(d.began, limits.Total)
+}
 
 // beginAttempt starts the limits of one attempt; total goes on from the beginning.
 func (d *deadlines) beginAttempt(now time.Time, limits configs.Timeouts, deployment string, stream bool, promptTokens int) {

@@ -275,7 +275,7 @@ func TestAnswerEndsWithTheTerminalEvent(t *testing.T) {
 // TestWholeAnswersThatAreCut: they are read to their end first, so a cut one is a status.
 func TestWholeAnswersThatAreCut(t *testing.T) {
 	for _, f := range []fakeengine.FaultKind{fakeengine.FIN, fakeengine.RST} {
-		r := newRig(t, quickly(setup{config: "retry: {max_attempts: 1}"}))
+		r := newRig(t, quickly(setup{}))
 		r.engine.Script(fakeengine.Fault{Kind: f})
 		for _, d := range dialects {
 			a := r.post(d.path, d.body(false, "hello"))

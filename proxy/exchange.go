@@ -31,9 +31,10 @@ type exchange struct {
 	model    *routing.Model
 	timeline *trace.Timeline
 
-	body      []byte // as the client sent it; nil once no attempt can need it
-	bodyBytes int64  // taken from the budget
-	maxTokens int64  // the model's, or a cap, that has to be written into the body; 0 = none
+	body      []byte         // as the client sent it; nil once no attempt can need it
+	bodyBytes int64          // taken from the budget
+	maxTokens int64          // the model's, or a cap, that has to be written into the body; 0 = none
+	capped    *routing.Model // whose max_tokens that is
 
 	deadlines deadlines
 	trace     traceContext
@@ -41,13 +42,15 @@ type exchange struct {
 
 	attempts int
 	at       attempt // the latest one; zero before the first
-	begun    bool    // bytes of an answer have been sent
-	sent     int     // the status that the answer began with; 0 = it did not begin
-	over     bool    // finish has run
+	way      journey
+	begun    bool // bytes of an answer have been sent
+	sent     int  // the status that the answer began with; 0 = it did not begin
+	over     bool // finish has run
 
-	state     atomic.Int32            // active, ended, aborting
-	call      atomic.Pointer[h1.Call] // of the attempt under way, for abort
-	drainable atomic.Bool             // that attempt may be read on after the client left
+	state     atomic.Int32                  // active, ended, aborting
+	call      atomic.Pointer[h1.Call]       // of the attempt under way, for abort
+	wake      atomic.Pointer[chan struct{}] // what ends a wait between attempts, for abort
+	drainable atomic.Bool                   // that attempt may be read on after the client left
 }
 
 // open begins the exchange: from here on it has an id and a timeline, owns the
@@ -152,6 +155,7 @@ func (x *exchange) readTimeout() *fault {
 	}
 	x.deadlines.global = x.snap.cfg.Timeouts
 	x.deadlines.begin(time.Now())
+	x.deadlines.waitFor(x.lowered(x.snap.cfg.Timeouts))
 	if x.streams() {
 		x.deadlines.keepalive = x.snap.cfg.Keepalive
 	}
@@ -173,16 +177,32 @@ func (x *exchange) admit() *fault {
 	if f := x.promptTooLong(); f != nil {
 		return f
 	}
-	note := x.capTokens()
+	split := x.splitByLength()
+	note := x.capTokens(x.model)
 	x.timeline.Edit(func(r *trace.Record) {
-		r.Model = m.Name()
+		r.Model = x.model.Name()
 		r.Limiter.Decision = "allow"
-		if note.Setting != "" {
-			r.Notes = append(r.Notes, note)
+		for _, n := range [...]trace.Note{split, note} {
+			if n.Setting != "" {
+				r.Notes = append(r.Notes, n)
+			}
 		}
 	})
 	x.timeline.Mark(trace.Admit)
+	x.planAttempts()
 	return nil
+}
+
+// splitByLength sends a long prompt to the model that is there for them.
+func (x *exchange) splitByLength() (note trace.Note) {
+	asked := x.model
+	x.model = x.snap.table.Split(asked, x.head.EstimatedTokens, x.key.Tenant.MayUse)
+	if x.model != asked {
+		note = trace.Note{Setting: "long_context", Action: trace.NoteChanged,
+			Reason: fmt.Sprintf("the prompt is over models.%s.long_context.over_tokens=%d: sent to model=%s",
+				asked.Name(), asked.Spec.LongContext.OverTokens, x.model.Name())}
+	}
+	return note
 }
 
 // promptTooLong refuses what is estimated over the tenant's cap, in the words
@@ -192,8 +212,12 @@ func (x *exchange) promptTooLong() *fault {
 	if most == 0 || n <= most {
 		return nil
 	}
+	return promptTooLong(n, most, fmt.Sprintf("tenants.%s.max_prompt_tokens", x.key.Tenant.Name))
+}
+
+func promptTooLong(n, most int, setting string) *fault {
 	f := refusal(400, "context_length_exceeded", fmt.Sprintf("prompt is too long: %d tokens > %d maximum", n, most))
-	f.limit = fmt.Sprintf("tenants.%s.max_prompt_tokens=%d", x.key.Tenant.Name, most)
+	f.limit = fmt.Sprintf("%s=%d", setting, most)
 	return f
 }
 
@@ -202,12 +226,13 @@ const defaultMaxTokens = 8192
 
 // capTokens applies the model's and the tenant's max_tokens: a cap on what was
 // asked for, and the value where nothing was.
-func (x *exchange) capTokens() trace.Note {
+func (x *exchange) capTokens(m *routing.Model) trace.Note {
+	x.capped, x.maxTokens = m, 0
 	if x.route.kind != routeInference || !x.head.TakesMaxTokens() {
 		return trace.Note{}
 	}
-	limit := x.model.Spec.MaxTokens
-	name := "models." + x.model.Name() + ".max_tokens"
+	limit := m.Spec.MaxTokens
+	name := "models." + m.Name() + ".max_tokens"
 	if t := x.key.Tenant; t.MaxTokens > 0 && (limit == 0 || t.MaxTokens < limit) {
 		limit, name = t.MaxTokens, "tenants."+t.Name+".max_tokens"
 	}
@@ -251,7 +276,9 @@ func (x *exchange) finish(outcome trace.Outcome, f *fault) {
 	if x.conn != nil {
 		x.conn.Unwatch()
 	}
+	x.endWait()
 	x.endAttempt(f)
+	x.countFallback(false)
 	x.releaseBody()
 	x.at.releaseHead()
 	x.record(f)

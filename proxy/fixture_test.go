@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -13,13 +12,11 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/valyala/fasthttp"
-	"github.com/valyala/fasthttp/fasthttputil"
 	"go.uber.org/goleak"
 
 	"tracegate/bench/fakeengine"
@@ -49,10 +46,11 @@ const (
 	upstreamKey = "sk-upstream-key"
 )
 
-// rig is a gateway before one fake engine, on sockets or in memory.
+// rig is a gateway before fake engines, on sockets or in memory.
 type rig struct {
 	t       testing.TB
-	engine  *fakeengine.Engine
+	engine  *fakeengine.Engine   // the first one
+	engines []*fakeengine.Engine // all of them
 	gateway *Gateway
 	book    *trace.Book
 	log     *logBuffer
@@ -69,6 +67,8 @@ type rig struct {
 // setup is what a rig may be given.
 type setup struct {
 	engine     fakeengine.Options
+	engines    int    // how many; 0 = one
+	models     string // the whole list of models, with the engines' base URLs as {e1}, {e2} and so on; "" = one model, one deployment
 	deployment string // further keys of the deployment, as a YAML flow: "engine: sglang, timeouts: {idle: 1s}"
 	model      string // further lines of the model, indented by four
 	tenant     string // further lines of the tenant, indented by four
@@ -83,20 +83,32 @@ func newRig(t testing.TB, s setup) *rig {
 	t.Helper()
 	r := &rig{t: t, memory: s.memory, panics: s.panics, log: &logBuffer{}, served: make(chan struct{}), finished: make(chan *trace.Record, 20000)}
 	s.engine.Model = "served"
-	r.engine = fakeengine.New(s.engine)
+	for range max(s.engines, 1) {
+		r.engines = append(r.engines, fakeengine.New(s.engine))
+	}
+	r.engine = r.engines[0]
 	var dial dialer
 	var client net.Listener
+	var urls []string
 	if s.memory {
-		dial, client, s.upstream = r.listenInMemory()
+		dial, client, urls = r.listenInMemory()
 	} else {
-		if s.upstream == "" {
-			s.upstream = must(r.engine.Start())
+		for i, e := range r.engines {
+			if i > 0 || s.upstream == "" {
+				urls = append(urls, must(e.Start()))
+			}
 		}
 		client = must(net.Listen("tcp", "127.0.0.1:0"))
 		r.dialer = func() (net.Conn, error) { return net.Dial("tcp", client.Addr().String()) }
 	}
 	if s.dial != nil {
 		dial = s.dial
+	}
+	if s.upstream == "" {
+		s.upstream = urls[0]
+	}
+	for i, url := range urls {
+		s.models = strings.ReplaceAll(s.models, fmt.Sprintf("{e%d}", i+1), url)
 	}
 	cfg := parse(t, s)
 	r.book = trace.NewBook(20000, func(rec *trace.Record) { r.finished <- rec })
@@ -112,12 +124,15 @@ func newRig(t testing.TB, s setup) *rig {
 	return r
 }
 
-func (r *rig) listenInMemory() (dialer, net.Listener, string) {
-	engine, client := fasthttputil.NewInmemoryListener(), fasthttputil.NewInmemoryListener()
-	go func() { _ = r.engine.Serve(socketTimeouts{engine}) }() // until the engine is closed
-	r.dialer = client.Dial
-	dial := func(context.Context, string) (net.Conn, error) { return engine.Dial() }
-	return dial, client, "http://engine.test:80"
+// untried are the settings of tests of one attempt, where they say nothing
+// else: it is not repeated, and its failure keeps none of the next ones out.
+func untried(config string) string {
+	for key, value := range map[string]string{"retry": "{max_attempts: 1}", "cooldown": "{allowed_fails: 1000000}"} {
+		if !strings.Contains(config, key+":") {
+			config = key + ": " + value + "\n" + config
+		}
+	}
+	return config
 }
 
 func parse(t testing.TB, s setup) *configs.Config {
@@ -126,19 +141,25 @@ func parse(t testing.TB, s setup) *configs.Config {
 	if s.deployment != "" {
 		deployment = ", " + s.deployment
 	}
-	yaml := fmt.Sprintf(`
-models:
+	models := s.models
+	if models == "" {
+		models = fmt.Sprintf(`
   - name: public
     aliases: [other-name]
     deployments:
       - {name: d1, base_url: %q, model: served, api_key: %s%s}
+%s`, s.upstream, upstreamKey, deployment, s.model)
+		s.config = untried(s.config)
+	}
+	yaml := fmt.Sprintf(`
+models:
 %s
 tenants:
   - name: team
     keys: [{sha256: %s, id: k1}]
 %s
 %s
-`, s.upstream, upstreamKey, deployment, s.model, digest(testKey), s.tenant, s.config)
+`, models, digest(testKey), s.tenant, s.config)
 	cfg, problems := configs.Parse("test.yaml", []byte(yaml), os.LookupEnv)
 	if cfg == nil {
 		t.Fatalf("the rig's configuration is wrong: %v\n%s", problems, yaml)
@@ -148,7 +169,9 @@ tenants:
 
 // close ends the rig and checks that nothing was left behind.
 func (r *rig) close() {
-	r.engine.Close()
+	for _, e := range r.engines {
+		e.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := r.server.ShutdownWithContext(ctx); err != nil {
@@ -356,24 +379,6 @@ func contains(t testing.TB, what, got, want string) {
 	if !strings.Contains(got, want) {
 		t.Errorf("%s: %q is not in %q", what, want, got)
 	}
-}
-
-// logBuffer collects a log that several goroutines write.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // digest is what the configuration holds of a key.

@@ -25,6 +25,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"tracegate/configs"
+	"tracegate/fallback"
 	"tracegate/limiter"
 	"tracegate/routing"
 	"tracegate/trace"
@@ -37,6 +38,7 @@ type Gateway struct {
 	started time.Time
 	budget  *bodyBudget
 	state   atomic.Pointer[snapshot]
+	edges   fallback.Edges
 
 	streams atomic.Int64 // exchanges now, bounded by limits.max_streams
 	mode    atomic.Int32 // serving, unready, refusing
@@ -104,6 +106,9 @@ func (s *snapshot) close() {
 
 // Table is the routing table in force.
 func (g *Gateway) Table() *routing.Table { return g.state.Load().table }
+
+// Edges are the fallbacks that were taken from one model to another.
+func (g *Gateway) Edges() *fallback.Edges { return &g.edges }
 
 // Tenants are the tenants in force.
 func (g *Gateway) Tenants() *limiter.Tenants { return g.state.Load().tenants }

@@ -189,7 +189,9 @@ func (x *exchange) copyHead(r *fasthttp.Response) {
 // ownHeaders are on every answer, errors too.
 func (x *exchange) ownHeaders(h *fasthttp.ResponseHeader) {
 	setOwn(h, x.timeline.ID(), x.attempts)
-	if x.model != nil {
+	if x.at.up != nil {
+		h.SetCanonical(nameModel, []byte(x.at.up.deployment.Model))
+	} else if x.model != nil {
 		h.SetCanonical(nameModel, []byte(x.model.Name()))
 	}
 	if name := x.at.name(); name != "" {

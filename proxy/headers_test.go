@@ -253,6 +253,7 @@ func TestResponseHeaders(t *testing.T) {
 				for _, want := range []string{"200", "429"} {
 					a := r.post(d.path, d.body(false, "x"), "-Authorization", "x-gateway-key: "+testKey, "X-Want: "+want)
 					rec := r.record()
+					r.rest()
 					h := a.Header
 					equal(t, "status", a.Status[:3], want)
 					equal(t, "x-request-id", strings.Join(h.Values("X-Request-Id"), "|"), rec.ID)

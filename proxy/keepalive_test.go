@@ -197,7 +197,7 @@ func TestFailureAfterKeepalive(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d dialectCase) {
-				r := newRig(t, setup{memory: true, config: "keepalive: 10s\nretry: {max_attempts: 1}", deployment: "timeouts: {first_token: 28s}"})
+				r := newRig(t, setup{memory: true, config: "keepalive: 10s", deployment: "timeouts: {first_token: 28s}"})
 				r.engine.Script(c.faults...)
 				began := time.Now()
 				resp, _, pieces, err := watch(t, r.send(d.path, d.body(true, "hello")), began)
@@ -309,7 +309,7 @@ func TestKeepaliveDoesNotKeepALimitOff(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, d dialectCase) {
-				r := newRig(t, setup{memory: true, config: "keepalive: 10s\nretry: {max_attempts: 1}", deployment: "timeouts: " + c.timeouts})
+				r := newRig(t, setup{memory: true, config: "keepalive: 10s", deployment: "timeouts: " + c.timeouts})
 				r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang, After: c.after})
 				began := time.Now()
 				_, _, pieces, err := watch(t, r.send(d.path, d.body(true, "hello")), began)

@@ -117,6 +117,14 @@ func outputTokens(u wire.Usage) int64 {
 	return u.Output
 }
 
+// promptTokens are those of the whole prompt, cached ones too; -1 where nobody told.
+func promptTokens(u wire.Usage) int64 {
+	if !u.Has(wire.FieldInput) {
+		return trace.Unknown
+	}
+	return u.Input + u.CacheRead + u.CacheWrite
+}
+
 // clientOf is what the client's headers say about itself.
 func clientOf(h *fasthttp.RequestHeader) trace.Client {
 	c := trace.Client{Agent: agentOf(h.UserAgent()), RetryCount: trace.Unknown}

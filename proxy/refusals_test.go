@@ -139,6 +139,7 @@ func TestRefusals(t *testing.T) {
 				rec := r.record()
 				fmt.Fprintf(&golden, "== %s\n%s", d.name, render(a, rec))
 				c.check(t, r, d, a, rec)
+				r.rest()
 			}
 			compare(t, filepath.Join("testdata", "refusals", c.name+".golden"), golden.String())
 		})

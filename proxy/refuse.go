@@ -25,6 +25,7 @@ type fault struct {
 	kind       fallback.Kind // of the attempt that failed; "" for our own refusals
 	limit      string        // the setting that decided, with its value; "" = none
 	retryAfter time.Duration // 0 = none
+	asked      time.Duration // the patience that an upstream asked for; 0 = none
 	noRetry    bool          // asking again cannot help
 	allow      string        // the methods that the path takes, of a 405
 	hangUp     bool          // the connection cannot be used any further

@@ -108,7 +108,7 @@ func (x *exchange) writeAnswer(o *output) *fault {
 	if x.conn != nil {
 		x.conn.SetStall(x.deadlines.limits.WriteStall)
 	}
-	for x.at.answer == answerNone {
+	for !x.answering() {
 		if f := x.keepalive(o); f != nil {
 			return f
 		}
@@ -170,7 +170,7 @@ func (x *exchange) unwritable(err error) *fault {
 func (x *exchange) keepalive(o *output) *fault {
 	x.deadlines.lastSign = time.Now()
 	x.timeline.Mark(trace.Commit)
-	if x.begun && !x.at.piece.mayInsert(&x.at.parser) {
+	if x.answering() && !x.at.piece.mayInsert(&x.at.parser) {
 		return nil
 	}
 	return o.write(x.route.dialect.AppendKeepalive(nil))

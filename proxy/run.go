@@ -15,32 +15,58 @@ import (
 // It also returns nil at the keep-alive instant, with no answer yet: the
 // caller gives the client a sign of life and calls it again.
 func (x *exchange) run() *fault {
-	if !x.at.open {
-		if f := x.begin(); f != nil {
+	for !x.answering() {
+		if !x.at.open {
+			if owed, f := x.place(); owed || f != nil {
+				return f
+			}
+		}
+		owed, f := x.try()
+		if f != nil {
+			f = x.again(f)
+		}
+		if owed || f != nil {
 			return f
 		}
 	}
+	x.at.permit.Content(x.firstTokenTime())
+	x.countFallback(true)
+	return nil
+}
+
+// answering says that the answer of an attempt is going to the client, or may.
+func (x *exchange) answering() bool { return x.at.open && x.at.answer != answerNone }
+
+// firstTokenTime is how long the attempt took to its first token; negative
+// where the answer does not stream.
+func (x *exchange) firstTokenTime() time.Duration {
+	a := &x.at
+	first := x.timeline.LastToken()
+	if a.answer != answerStream || first.IsZero() {
+		return -1
+	}
+	a.first = first
+	return first.Sub(a.began)
+}
+
+// try drives the attempt until its answer begins or it fails.
+func (x *exchange) try() (owed bool, f *fault) {
 	for x.at.answer == answerNone {
 		err := x.advance()
 		if err == nil {
 			continue
 		}
-		var f *fault
 		if errors.As(err, &f) {
-			return f
+			return false, f
 		}
 		if !errors.Is(err, h1.ErrPaused) {
-			return x.failure(err)
+			return false, x.failure(err)
 		}
-		owed, f := x.paused()
-		if f != nil {
-			return f
-		}
-		if owed {
-			return nil
+		if owed, f = x.paused(); owed || f != nil {
+			return owed, f
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // advance takes the attempt one step further. Each step may return

@@ -137,7 +137,7 @@ func TestNoDeploymentTakesIt(t *testing.T) {
 		status     int
 	}{{"max_inflight: 1", 503}, {"dialects: [messages]", 400}} {
 		t.Run(fmt.Sprint(c.status), func(t *testing.T) {
-			r := newRig(t, setup{deployment: c.deployment})
+			r := newRig(t, setup{deployment: c.deployment, model: "    queue: {max_waiting: 0}"})
 			r.engine.Script(fakeengine.Fault{Kind: fakeengine.Hang})
 			first := r.send("/v1/messages", dialects[0].body(true, "Hello"))
 			r.await("the place is taken", func() bool { return r.engine.Running() == 1 })

@@ -3,7 +3,11 @@ package proxy
 import (
 	"fmt"
 	"io"
+	"net/http"
+	"strconv"
 	"time"
+
+	"github.com/valyala/fasthttp"
 
 	"tracegate/fallback"
 	"tracegate/trace"
@@ -49,7 +53,7 @@ func (x *exchange) readStatus() error {
 		return x.readSuccess()
 	}
 	kind, _ := fallback.Classify(fallback.Failure{Status: a.status, JSON: isJSON(a.whole), Message: firstBytes(a.whole)})
-	f := &fault{status: a.status, kind: kind, outcome: trace.UpstreamError, relay: true,
+	f := &fault{status: a.status, kind: kind, outcome: trace.UpstreamError, relay: true, asked: retryAfter(a.head, time.Now()),
 		message: fmt.Sprintf("deployment %s answered %d: %s", a.name(), a.status, x.said())}
 	switch {
 	case a.status < 300 || a.status >= 600, kind == fallback.Protocol:
@@ -83,6 +87,31 @@ func (x *exchange) readSuccess() error {
 		return x.reportedFailure()
 	}
 	return nil
+}
+
+// retryAfter is how long an upstream asks us to stay away; 0 where it does not.
+func retryAfter(h *fasthttp.ResponseHeader, now time.Time) time.Duration {
+	if h == nil {
+		return 0
+	}
+	if ms, err := strconv.ParseFloat(string(h.Peek("Retry-After-Ms")), 64); err == nil && ms > 0 {
+		return capped(ms, time.Millisecond)
+	}
+	v := string(h.Peek("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil && s > 0 {
+		return capped(s, time.Second)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// longestPatience bounds what an upstream may ask for.
+const longestPatience = 24 * time.Hour
+
+func capped(n float64, unit time.Duration) time.Duration {
+	return time.Duration(min(n*float64(unit), float64(longestPatience)))
 }
 
 // said is the reason in an error body, in the upstream's words.

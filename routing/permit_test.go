@@ -13,12 +13,12 @@ import (
 func TestAPermitReturnedTwiceIsABug(t *testing.T) {
 	d := model(t, table(t, nil, "")).Deployments[0]
 	permit := place(d)
-	permit.End(trace.ResultOK, 1)
+	end(&permit, trace.ResultOK, 1)
 	defer func() {
 		equal(t, "panic", fmt.Sprint(recover()), "BUG: a permit was returned twice")
 		equal(t, "in flight", d.Live.Inflight(), 0)
 	}()
-	permit.End(trace.ResultOK, 1)
+	end(&permit, trace.ResultOK, 1)
 }
 
 func TestEveryResultIsCountedOnce(t *testing.T) {
@@ -27,7 +27,7 @@ func TestEveryResultIsCountedOnce(t *testing.T) {
 	for _, r := range []trace.Result{trace.ResultOK, trace.ResultOK, trace.ResultFault, trace.ResultFault, trace.ResultFault,
 		trace.ResultBackpressure, trace.ResultNotTheirs, trace.ResultClientAbort} {
 		permit := place(d)
-		permit.End(r, 10)
+		end(&permit, r, 10)
 	}
 	equal(t, "counts", all.State()[0].Deployments[0].Counts, Counts{OK: 2, Fault: 3, Backpressure: 1, ClientError: 1, ClientAbort: 1})
 	equal(t, "in flight", d.Live.Inflight(), 0)
@@ -39,8 +39,8 @@ func TestPlacesAreCountedFromManyGoroutines(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 500 {
-				permit := place(m.Pick("chat").Deployment)
-				permit.End(trace.ResultOK, 1)
+				permit := place(m.Pick(&Ask{Dialect: "chat"}).Deployment)
+				end(&permit, trace.ResultOK, 1)
 			}
 		})
 	}

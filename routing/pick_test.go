@@ -12,7 +12,7 @@ import (
 func picks(m *Model, n int, keep bool) string {
 	var names []string
 	for range n {
-		c := m.Pick("chat")
+		c := m.Pick(&Ask{Dialect: "chat"})
 		if c.Deployment == nil {
 			names = append(names, "-")
 			continue
@@ -20,7 +20,7 @@ func picks(m *Model, n int, keep bool) string {
 		names = append(names, c.Deployment.Name())
 		permit := place(c.Deployment)
 		if !keep {
-			permit.End(trace.ResultOK, 1)
+			end(&permit, trace.ResultOK, 1)
 		}
 	}
 	return strings.Join(names, " ")
@@ -45,7 +45,7 @@ func TestTheLeastLoadedPerWeightIsPicked(t *testing.T) {
 				load(m.Deployments[i], n)
 			}
 			for range 5 { // whoever's turn it is
-				equal(t, "picked", m.Pick("chat").Deployment.Name(), c.want)
+				equal(t, "picked", m.Pick(&Ask{Dialect: "chat"}).Deployment.Name(), c.want)
 			}
 		})
 	}
@@ -83,8 +83,8 @@ func TestTurnsSurviveRequestsThatHaveNoChoice(t *testing.T) {
 	m := model(t, table(t, nil, "dialects: [chat, messages]", "dialects: [chat]"))
 	got := map[string]int{}
 	for range 20 {
-		got[m.Pick("chat").Deployment.Name()]++
-		equal(t, "messages", m.Pick("messages").Deployment.Name(), "d0")
+		got[m.Pick(&Ask{Dialect: "chat"}).Deployment.Name()]++
+		equal(t, "messages", m.Pick(&Ask{Dialect: "messages"}).Deployment.Name(), "d0")
 	}
 	equal(t, "chat", fmt.Sprint(got), "map[d0:10 d1:10]")
 }
@@ -95,7 +95,7 @@ func TestEveryDeploymentIsConsideredInTheOrderOfTheFile(t *testing.T) {
 	load(m.Deployments[3], 1)
 	load(m.Deployments[4], 3)
 	for range 7 {
-		c := m.Pick("chat")
+		c := m.Pick(&Ask{Dialect: "chat"})
 		equal(t, "considered", fmt.Sprint(c.Considered), "[{d0 0 draining} {d1 0 dialect} {d2 0 full} {d3 2 } {d4 1 }]")
 		equal(t, "picked", c.Deployment.Name(), "d4")
 	}
@@ -104,7 +104,7 @@ func TestEveryDeploymentIsConsideredInTheOrderOfTheFile(t *testing.T) {
 func TestAnEmptyChoiceSaysWhy(t *testing.T) {
 	m := model(t, table(t, nil, "weight: 0", "dialects: [messages]", "max_inflight: 1"))
 	load(m.Deployments[2], 1)
-	c := m.Pick("chat")
+	c := m.Pick(&Ask{Dialect: "chat"})
 	if c.Deployment != nil {
 		t.Fatalf("picked %s", c.Deployment.Name())
 	}
@@ -113,9 +113,9 @@ func TestAnEmptyChoiceSaysWhy(t *testing.T) {
 
 func TestAPlaceGivenBackIsFreeAgain(t *testing.T) {
 	m := model(t, table(t, nil, "max_inflight: 1"))
-	permit := place(m.Pick("chat").Deployment)
+	permit := place(m.Pick(&Ask{Dialect: "chat"}).Deployment)
 	equal(t, "full", picks(m, 1, false), "-")
-	permit.End(trace.ResultOK, 5)
+	end(&permit, trace.ResultOK, 5)
 	equal(t, "free", picks(m, 1, false), "d0")
 }
 
@@ -128,7 +128,7 @@ func BenchmarkPick(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if m.Pick("chat").Deployment == nil {
+				if m.Pick(&Ask{Dialect: "chat"}).Deployment == nil {
 					b.Fatal("nothing picked")
 				}
 			}

@@ -3,7 +3,7 @@ package routing
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"tracegate/fallback"
 )
 
 // Percentiles of a duration in milliseconds; null where nothing was measured.
@@ -48,29 +48,30 @@ type Capabilities struct {
 
 // DeploymentState is a deployment in GET /api/v1/state.
 type DeploymentState struct {
-	Name         string       `json:"name"`
-	Model        string       `json:"model"`
-	Track        string       `json:"track"`
-	State        string       `json:"state"`
-	Since        time.Time    `json:"since"`
-	Until        *time.Time   `json:"until"`
-	Reason       *string      `json:"reason"`
-	LastFaults   []LastFault  `json:"last_faults"`
-	Inflight     int64        `json:"inflight"`
-	Queue        int          `json:"queue"`
-	Weight       int          `json:"weight"`
-	Share        Share        `json:"share"`
-	Counts       Counts       `json:"counts"`
-	TTFT         Percentiles  `json:"ttft_ms"`
-	TBT          Percentiles  `json:"tbt_ms"`
-	Engine       EngineState  `json:"engine"`
-	Capabilities Capabilities `json:"capabilities"`
+	Name         string           `json:"name"`
+	Model        string           `json:"model"`
+	Track        string           `json:"track"`
+	State        string           `json:"state"`
+	Since        time.Time        `json:"since"`
+	Until        *time.Time       `json:"until"`
+	Reason       *string          `json:"reason"`
+	LastFaults   []LastFault      `json:"last_faults"`
+	Story        []fallback.Event `json:"cooldown_story"` // what opened its gate and how trials went, newest last
+	Inflight     int64            `json:"inflight"`
+	Queue        int              `json:"queue"`
+	Weight       int              `json:"weight"`
+	Share        Share            `json:"share"`
+	Counts       Counts           `json:"counts"`
+	TTFT         Percentiles      `json:"ttft_ms"`
+	TBT          Percentiles      `json:"tbt_ms"`
+	Engine       EngineState      `json:"engine"`
+	Capabilities Capabilities     `json:"capabilities"`
 }
 
-// States of a deployment; the words are the public contract's.
+// Reasons why a deployment is drained. A gate has its own.
 const (
-	StateReady    = "ready"
-	StateDraining = "draining" // its weight is 0: it gets no requests, those under way go on
+	reasonWeight   = "weight 0"
+	reasonOperator = "drained by an operator"
 )
 
 // QueueState is a model's waiting room; MaxWaiting is 0 where nobody waits.
@@ -91,26 +92,30 @@ type ModelState struct {
 func (t *Table) State() []ModelState {
 	states := make([]ModelState, 0, len(t.models))
 	for _, m := range t.models {
-		s := ModelState{Name: m.Name(), Strategy: Strategy}
-		var requests, tokens int64
+		s := ModelState{Name: m.Name(), Strategy: m.Strategy(),
+			Queue: QueueState{Waiting: m.Live.Queue.Waiting(), MaxWaiting: m.Spec.Queue.MaxWaiting}}
 		for _, d := range m.Deployments {
-			requests += d.Live.requests.Load()
-			tokens += d.Live.tokens.Load()
-		}
-		for _, d := range m.Deployments {
-			s.Deployments = append(s.Deployments, d.state(requests, tokens))
+			s.Deployments = append(s.Deployments, d.State())
 		}
 		states = append(states, s)
 	}
 	return states
 }
 
-func (d *Deployment) state(modelRequests, modelTokens int64) DeploymentState {
-	l := d.Live
-	state := StateReady
-	if d.Spec.Weight <= 0 {
-		state = StateDraining
+// traffic is what the model's deployments have had.
+func (m *Model) traffic() (requests, tokens int64) {
+	for _, d := range m.Deployments {
+		requests += d.Live.requests.Load()
+		tokens += d.Live.tokens.Load()
 	}
+	return requests, tokens
+}
+
+// State describes the deployment at this moment.
+func (d *Deployment) State() DeploymentState {
+	modelRequests, modelTokens := d.model.traffic()
+	l := d.Live
+	standing := d.standing()
 	requests := l.requests.Load()
 	tokens := share(l.tokens.Load(), modelTokens)
 	if requests > 0 && l.told.Load() == 0 {
@@ -119,14 +124,53 @@ func (d *Deployment) state(modelRequests, modelTokens int64) DeploymentState {
 	headersFirst := d.Spec.Profile.HeadersFirst
 	return DeploymentState{
 		Name: d.Name(), Model: d.Model, Track: d.Spec.Track,
-		State: state, Since: l.since,
-		LastFaults: l.lastFaults(),
-		Inflight:   l.inflight.Load(), Weight: d.Spec.Weight,
+		State: string(standing.State), Since: standing.Since,
+		Until: known(standing.Until), Reason: said(standing.Reason),
+		LastFaults: l.lastFaults(), Story: l.Gate.Story(),
+		Inflight: l.inflight.Load(), Weight: d.Weight(),
 		Share: Share{Requests: share(requests, modelRequests), Tokens: tokens},
 		Counts: Counts{OK: l.ok.Load(), Fault: l.fault.Load(), Backpressure: l.pressure.Load(),
 			ClientError: l.client.Load(), ClientAbort: l.abort.Load()},
 		Capabilities: Capabilities{Dialects: d.Spec.Dialects, HeadersFirst: &headersFirst, Abort: d.Spec.Profile.Abort},
 	}
+}
+
+// standing is the gate's, unless the file or an operator decides before it.
+func (d *Deployment) standing() fallback.Standing {
+	l := d.Live
+	l.mu.Lock()
+	changed := l.changed
+	l.mu.Unlock()
+	if changed.IsZero() {
+		changed = l.since
+	}
+	switch {
+	case l.drain.Load():
+		return fallback.Standing{State: fallback.DrainingState, Since: changed, Reason: reasonOperator}
+	case d.Weight() <= 0:
+		return fallback.Standing{State: fallback.DrainingState, Since: changed, Reason: reasonWeight}
+	}
+	s := l.Gate.Standing()
+	if s.State == fallback.Ready && s.Since.Before(changed) {
+		s.Since = changed
+	}
+	s.Since = s.Since.UTC()
+	return s
+}
+
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func said(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func share(part, whole int64) *float64 {
@@ -135,27 +179,4 @@ func share(part, whole int64) *float64 {
 	}
 	s := float64(part) / float64(whole)
 	return &s
-}
-
-// Collector exports llm_inflight_requests for the table that current returns.
-type Collector struct {
-	current  func() *Table
-	inflight *prometheus.Desc
-}
-
-// NewCollector makes a collector over the table in force.
-func NewCollector(current func() *Table) *Collector {
-	return &Collector{current: current, inflight: prometheus.NewDesc("llm_inflight_requests",
-		"Requests that a deployment is working on now.", []string{"model", "deployment"}, nil)}
-}
-
-// Describe implements prometheus.Collector.
-func (c *Collector) Describe(ch chan<- *prometheus.Desc) { ch <- c.inflight }
-
-// Collect implements prometheus.Collector.
-func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	c.current().Deployments(func(d *Deployment) {
-		ch <- prometheus.MustNewConstMetric(c.inflight, prometheus.GaugeValue,
-			float64(d.Live.Inflight()), d.Model, d.Name())
-	})
 }

@@ -45,7 +45,7 @@ func TestStateHasThePublicFields(t *testing.T) {
 	}
 	want := strings.Fields(`name strategy queue queue.waiting queue.max_waiting deployments`)
 	for _, f := range strings.Fields(`name model track state since until reason
-		last_faults last_faults.time last_faults.kind last_faults.status last_faults.message
+		cooldown_story last_faults last_faults.time last_faults.kind last_faults.status last_faults.message
 		inflight queue weight share share.requests share.tokens
 		counts counts.ok counts.fault counts.backpressure counts.client_error counts.client_abort
 		ttft_ms ttft_ms.p50 ttft_ms.p99 tbt_ms tbt_ms.p50 tbt_ms.p99
@@ -89,7 +89,7 @@ func TestSharesAreOfTheModelsTraffic(t *testing.T) {
 	m := model(t, all)
 	for i, tokens := range []int64{30, 10, 10, 50} {
 		permit := place(m.Deployments[i%2])
-		permit.End(trace.ResultOK, tokens)
+		end(&permit, trace.ResultOK, tokens)
 	}
 	s := all.State()[0].Deployments
 	for i, want := range [][2]float64{{0.5, 0.4}, {0.5, 0.6}, {0, 0}} {
@@ -103,7 +103,7 @@ func TestSharesOfTokensCountKnownUsageOnly(t *testing.T) {
 	m := model(t, all)
 	end := func(i int, tokens int64) {
 		permit := place(m.Deployments[i])
-		permit.End(trace.ResultOK, tokens)
+		end(&permit, trace.ResultOK, tokens)
 	}
 	tokens := func() string {
 		got := ""
@@ -131,14 +131,10 @@ func TestADeploymentWithoutWeightDrains(t *testing.T) {
 	equal(t, "weight 1", d[1].State, "ready")
 }
 
-// The key queue.max_waiting has a default, yet nobody waits in this version.
-func TestNobodyWaits(t *testing.T) {
-	equal(t, "queue", table(t, nil, "").State()[0].Queue, QueueState{})
-}
-
 func TestCollectorShowsTheTableInForce(t *testing.T) {
 	current := table(t, nil, "", "")
 	load(model(t, current).Deployments[1], 3)
+	fails(model(t, current).Deployments[1], 1, pressed)
 	c := NewCollector(func() *Table { return current })
 	problems, err := testutil.CollectAndLint(c)
 	if err != nil || len(problems) > 0 {
@@ -146,14 +142,31 @@ func TestCollectorShowsTheTableInForce(t *testing.T) {
 	}
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
-	expect := func(series string) {
+	expect := func(series ...string) {
 		t.Helper()
-		text := "# HELP llm_inflight_requests Requests that a deployment is working on now.\n# TYPE llm_inflight_requests gauge\n" + series
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(text)); err != nil {
-			t.Error(err)
+		all, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
 		}
+		var got []string
+		for _, family := range all {
+			for _, m := range family.GetMetric() {
+				s := family.GetName()
+				for _, l := range m.GetLabel() {
+					s += " " + l.GetValue()
+				}
+				if v := m.GetGauge().GetValue() + m.GetCounter().GetValue(); v != 0 || family.GetName() == "llm_queue_depth" {
+					got = append(got, fmt.Sprint(s, " ", v))
+				}
+			}
+		}
+		equal(t, "series", strings.Join(got, "\n"), strings.Join(series, "\n"))
 	}
-	expect("llm_inflight_requests{deployment=\"d0\",model=\"m\"} 0\nllm_inflight_requests{deployment=\"d1\",model=\"m\"} 3\n")
+	expect("llm_cooldowns_total d1 backpressure 1",
+		"llm_deployment_state d0 ready 1", "llm_deployment_state d1 cooling 1",
+		"llm_inflight_requests d1 m 3", "llm_queue_depth m 0")
+	equal(t, "series with zeros", testutil.CollectAndCount(c), 2*3+2*7+2+1)
 	current = table(t, current, "")
-	expect("llm_inflight_requests{deployment=\"d0\",model=\"m\"} 0\n")
+	expect("llm_deployment_state d0 ready 1", "llm_queue_depth m 0")
+	equal(t, "series with zeros", testutil.CollectAndCount(c), 3+7+1+1)
 }

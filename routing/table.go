@@ -10,13 +10,15 @@
 package routing
 
 import (
-	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sort"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"tracegate/configs"
-	"tracegate/trace"
+	"tracegate/fallback"
 )
 
 // Model is a public name and its deployments.
@@ -24,11 +26,47 @@ type Model struct {
 	Spec        *configs.Model
 	Deployments []*Deployment
 
-	turn atomic.Uint64 // counts ties, so that each goes to the next in turn
+	Live *ModelLive
+
+	dialects []string // all that its deployments speak; the index is the bit in Deployment.speaks
+
+	mu     sync.Mutex
+	credit []float64 // of round_robin, by deployment; guarded by mu
+
+	random *rand.Rand // tests fix the seed by it; nil = the process's source
+}
+
+// ModelLive is what all tables that name a model share.
+type ModelLive struct {
+	Queue  Queue
+	Budget fallback.Budget
+
+	turn   atomic.Uint64 // counts ties, so that each goes to the one that waited longest
+	output average       // generated tokens of an answer
+
+	mu sync.Mutex // for writes to output
+}
+
+// Ask is what a request needs of a deployment.
+type Ask struct {
+	Dialect  string
+	Prompt   int           // its length in tokens, as estimated
+	Output   int           // at most so many tokens will be generated; 0 = not said
+	Affinity uint64        // the same for requests that share a session, or the beginning of a prompt; 0 = none
+	Visited  []*Deployment // those that this request has tried
+	Tried    bool          // with visited ones too, where nothing else is left
 }
 
 // Name is the model's public name.
 func (m *Model) Name() string { return m.Spec.Name }
+
+// Strategy is what Pick decides by, in the words of the configuration.
+func (m *Model) Strategy() string {
+	if m.Spec.Routing.Strategy == "" {
+		return LeastInflight
+	}
+	return m.Spec.Routing.Strategy
+}
 
 // Table is every model of one configuration. It never changes.
 type Table struct {
@@ -42,32 +80,68 @@ type Table struct {
 func NewTable(cfg *configs.Config, previous *Table) *Table {
 	t := &Table{byName: map[string]*Model{}, deployments: map[string]*Deployment{}}
 	for i := range cfg.Models {
-		spec := &cfg.Models[i]
-		m := &Model{Spec: spec}
-		for j := range spec.Deployments {
-			d := newDeployment(spec, &spec.Deployments[j], previous)
-			m.Deployments = append(m.Deployments, d)
+		m := newModel(&cfg.Models[i], previous)
+		for _, d := range m.Deployments {
 			t.deployments[d.Name()] = d
 		}
 		t.models = append(t.models, m)
-		t.byName[spec.Name] = m
-		for _, alias := range spec.Aliases {
+		t.byName[m.Name()] = m
+		for _, alias := range m.Spec.Aliases {
 			t.byName[alias] = m
 		}
 	}
 	return t
 }
 
-func newDeployment(m *configs.Model, spec *configs.Deployment, previous *Table) *Deployment {
-	d := &Deployment{Spec: spec, Model: m.Name}
+func newModel(spec *configs.Model, previous *Table) *Model {
+	m := &Model{Spec: spec, Live: liveOf(spec, previous)}
+	for i := range spec.Deployments {
+		d := newDeployment(&spec.Deployments[i], previous)
+		d.Model, d.model = spec.Name, m
+		for _, dialect := range d.Spec.Dialects {
+			if !slices.Contains(m.dialects, dialect) {
+				m.dialects = append(m.dialects, dialect)
+			}
+			d.speaks |= m.bit(dialect)
+		}
+		m.Deployments = append(m.Deployments, d)
+	}
+	m.credit = make([]float64, len(m.Deployments))
+	return m
+}
+
+// bit stands for a dialect in Deployment.speaks; 0 where no deployment speaks it.
+func (m *Model) bit(dialect string) uint64 {
+	if i := slices.Index(m.dialects, dialect); i >= 0 {
+		return 1 << i
+	}
+	return 0
+}
+
+// liveOf carries a model's live state over by its name.
+func liveOf(spec *configs.Model, previous *Table) *ModelLive {
+	if previous != nil {
+		if old := previous.byName[spec.Name]; old != nil && old.Spec.Name == spec.Name {
+			return old.Live
+		}
+	}
+	return &ModelLive{}
+}
+
+func newDeployment(spec *configs.Deployment, previous *Table) *Deployment {
+	d := &Deployment{Spec: spec, name: spec.Name, seed: hashed(spec.Name), weight: spec.Weight,
+		most: int64(spec.MaxInflight), longest: spec.MaxPromptTokens, price: spec.Price}
 	if previous != nil {
 		if old := previous.deployments[spec.Name]; old != nil {
 			d.Live = old.Live
+			d.Live.reloaded(old.Spec.Weight, spec.Weight)
 		}
 	}
 	if d.Live == nil {
-		d.Live = &Live{since: time.Now().UTC()}
+		d.Live = &Live{since: time.Now().UTC(), Gate: fallback.NewGate(spec.Cooldown)}
 	}
+	d.gate = d.Live.Gate
+	d.gate.Configure(spec.Cooldown)
 	return d
 }
 
@@ -75,6 +149,12 @@ func newDeployment(m *configs.Model, spec *configs.Deployment, previous *Table) 
 func (t *Table) Model(name string) (*Model, bool) {
 	m, ok := t.byName[name]
 	return m, ok
+}
+
+// Find finds a deployment by its name.
+func (t *Table) Find(name string) (*Deployment, bool) {
+	d, ok := t.deployments[name]
+	return d, ok
 }
 
 // Models are the models in the order of the file.
@@ -98,102 +178,6 @@ func (t *Table) Deployments(f func(*Deployment)) {
 	for _, m := range t.models {
 		for _, d := range m.Deployments {
 			f(d)
-		}
-	}
-}
-
-// Reasons why a deployment was not considered; the words are the public contract's.
-const (
-	ExcludedFull    = "full"
-	ExcludedDialect = "dialect"
-	ExcludedDrained = "draining"
-)
-
-// Choice is a decision and everything that was considered for it.
-type Choice struct {
-	Deployment *Deployment        // nil when none was left
-	Considered []trace.Considered // in the order of the file; the lowest score is best
-}
-
-// Strategy is what Pick decides by.
-const Strategy = "least_inflight"
-
-// Pick chooses among the deployments that speak the dialect: the fewest
-// requests in flight per weight, ties in turn. All are considered, in the order
-// of the file.
-func (m *Model) Pick(dialect string) Choice {
-	c := Choice{Considered: make([]trace.Considered, len(m.Deployments))}
-	best, ties := 0.0, uint64(0)
-	for i, d := range m.Deployments {
-		candidate := trace.Considered{Deployment: d.Name(), Excluded: d.excluded(dialect)}
-		if candidate.Excluded == "" {
-			candidate.Score = float64(d.Live.Inflight()+1) / float64(d.Spec.Weight)
-			switch {
-			case ties == 0 || candidate.Score < best:
-				c.Deployment, best, ties = d, candidate.Score, 1
-			case candidate.Score == best:
-				ties++
-			}
-		}
-		c.Considered[i] = candidate
-	}
-	if ties > 1 {
-		c.Deployment = m.tied(c.Considered, best, m.turn.Add(1)%ties)
-	}
-	return c
-}
-
-// tied is the deployment that stands at place turn among those with the best
-// score. Only they take turns: an excluded one would pass its own to its neighbour.
-func (m *Model) tied(considered []trace.Considered, best float64, turn uint64) *Deployment {
-	for i, candidate := range considered {
-		if candidate.Excluded != "" || candidate.Score != best {
-			continue
-		}
-		if turn == 0 {
-			return m.Deployments[i]
-		}
-		turn--
-	}
-	panic("BUG: fewer deployments are tied than were counted")
-}
-
-func (d *Deployment) excluded(dialect string) string {
-	switch {
-	case d.Spec.Weight <= 0:
-		return ExcludedDrained
-	case !d.Spec.Speaks(dialect):
-		return ExcludedDialect
-	case d.Spec.MaxInflight > 0 && d.Live.Inflight() >= int64(d.Spec.MaxInflight):
-		return ExcludedFull
-	default:
-		return ""
-	}
-}
-
-// WhyNone says in one sentence why a choice is empty.
-func (c Choice) WhyNone() string {
-	s := ""
-	for _, x := range c.Considered {
-		if s != "" {
-			s += ", "
-		}
-		s += fmt.Sprintf("%s: %s", x.Deployment, x.Excluded)
-	}
-	return s
-}
-
-// Take picks a deployment and takes a place there. Between the two another
-// request may have taken the last one; then it picks again, and the full
-// deployment is excluded.
-func (m *Model) Take(dialect string) (Choice, Permit) {
-	for {
-		c := m.Pick(dialect)
-		if c.Deployment == nil {
-			return c, Permit{}
-		}
-		if p, ok := c.Deployment.Begin(); ok {
-			return c, p
 		}
 	}
 }

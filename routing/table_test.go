@@ -52,7 +52,7 @@ func TestLiveStateIsCarriedOverByName(t *testing.T) {
 	m, _ := before.Model("b-model")
 	running := place(m.Deployments[0])
 	ended := place(m.Deployments[1])
-	ended.End(trace.ResultFault, 0)
+	end(&ended, trace.ResultFault, 0)
 	m.Deployments[1].Live.Remember("cut", 0, "gone")
 
 	after := parse(t, before, `
@@ -72,7 +72,7 @@ models:
 	equal(t, "b1's request still runs", state[2].Inflight, 1)
 	equal(t, "b1's age", state[2].Since.Equal(before.State()[0].Deployments[0].Since), true)
 
-	running.End(trace.ResultOK, 7) // begun under the old table
+	end(&running, trace.ResultOK, 7) // begun under the old table
 	equal(t, "after it ended, new table", after.State()[0].Deployments[2].Inflight, 0)
 	equal(t, "after it ended, old table", before.State()[0].Deployments[0].Inflight, 0)
 	equal(t, "counted", after.State()[0].Deployments[2].Counts.OK, 1)

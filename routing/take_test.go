@@ -17,7 +17,7 @@ func TestMaxInflightHoldsUnderContention(t *testing.T) {
 	for range 64 {
 		group.Go(func() {
 			for range 200 {
-				c, p := m.Take("chat")
+				c, p := m.Take(&Ask{Dialect: "chat"})
 				if c.Deployment == nil {
 					if c.Considered[0].Excluded != ExcludedFull {
 						t.Errorf("excluded for %q, want full", c.Considered[0].Excluded)
@@ -28,7 +28,7 @@ func TestMaxInflightHoldsUnderContention(t *testing.T) {
 				for n := c.Deployment.Live.Inflight(); n > worst.Load(); {
 					worst.Store(n)
 				}
-				p.End(trace.ResultOK, 0)
+				end(&p, trace.ResultOK, 0)
 			}
 		})
 	}

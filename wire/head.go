@@ -43,6 +43,8 @@ type Head struct {
 	optOpen   int  // after its opening brace, 0 if it is no object
 	optEmpty  bool //
 	usage     span // include_usage
+	system    int  // where the system prompt, if it is a member of its own, and
+	prompt    int  // the rest of the prompt begin; see notePrompt
 	rid       span // "rid" and
 	requestID span // "request_id"
 }
@@ -81,6 +83,7 @@ func ReadHead(d Dialect, body []byte, h *Head) error {
 	h.empty = c.peek() == '}'
 	for key, ok := c.key(); ok; key, ok = c.key() {
 		c.peek()
+		h.notePrompt(key, c.i)
 		if err := h.readMember(&c, key, model, session); err != nil {
 			return err
 		}

@@ -56,11 +56,11 @@ func start(cfg *configs.Config, stderr io.Writer) (*app, error) {
 		a.close()
 		return nil, err
 	}
-	registry.MustRegister(routing.NewCollector(a.gateway.Table))
+	registry.MustRegister(routing.NewCollector(a.gateway.Table), a.gateway.Edges())
 	a.server = a.gateway.Server()
 	a.adminServer = a.newAdminServer(admin.NewHandler(admin.Options{
 		Version: version, Started: time.Now(), Listen: cfg.Admin.Listen, Keys: cfg.Admin.Keys, Book: book,
-		Table: a.gateway.Table, Tenants: a.gateway.Tenants, Ready: a.gateway.Ready, Draining: a.gateway.Draining,
+		Table: a.gateway.Table, Tenants: a.gateway.Tenants, Config: a.gateway.Config, Edges: a.gateway.Edges(), Ready: a.gateway.Ready, Draining: a.gateway.Draining,
 		Gather: registry,
 	}))
 	if err := a.listen(); err != nil {

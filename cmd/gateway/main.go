@@ -28,6 +28,7 @@ var commands = []command{
 	{"serve", "--config FILE", "run the gateway", runServe},
 	{"demo", "", "run the gateway with two simulated engines on loopback", runDemo},
 	{"check", "FILE", "check a configuration and print every problem", runCheck},
+	{"explain", "FILE --model M", "say which deployments a request would be sent to, and by which limits", runExplain},
 	{"request", "ID", "draw the timeline of a request", runRequest},
 	{"version", "", "print version, commit, Go and dependencies", runVersion},
 }

@@ -48,6 +48,7 @@ type pair struct {
 	interruptions map[interruptionKey]prometheus.Counter
 	timeouts      map[string]prometheus.Counter
 	attempts      map[attemptKey]prometheus.Counter
+	retries       prometheus.Counter
 	gaps          *gapSeries
 }
 
@@ -198,6 +199,13 @@ func (m *Metrics) countAttempt(p *pair, a *trace.Attempt) {
 		p.attempts[key] = c
 	}
 	c.Inc()
+	if a.N == 1 {
+		return
+	}
+	if p.retries == nil {
+		p.retries = m.retries.WithLabelValues(p.model, p.deployment)
+	}
+	p.retries.Inc()
 }
 
 // limitOf names the limit behind an attempt's fault or a request's outcome.

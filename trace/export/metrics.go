@@ -53,6 +53,7 @@ type Metrics struct {
 	timeouts      *prometheus.CounterVec
 	aborts        *prometheus.CounterVec
 	attempts      *prometheus.CounterVec
+	retries       *prometheus.CounterVec
 	overhead      *prometheus.HistogramVec
 	overflow      prometheus.Counter
 
@@ -101,6 +102,8 @@ func NewMetrics(reg prometheus.Registerer, o Options) *Metrics {
 		"deployment", "reason")
 	m.attempts = counter("llm_attempts_total", "Attempts by their number within the request.",
 		"model", "deployment", "attempt", "result")
+	m.retries = counter("llm_retries_total", "Attempts after the first of their request. Over finished requests: how much we amplify.",
+		"model", "deployment")
 	m.overhead = histogram("llm_gateway_overhead_seconds", "The gateway's own time per stage of a request.",
 		overheadEdges, "stage")
 	m.overflow = prometheus.NewCounter(prometheus.CounterOpts{Name: "llm_gateway_label_overflow_total",
